@@ -22,6 +22,12 @@ def test_no_class_and_no_module_has_the_name_of_another():
     assert told["modules"][0] > 200 and {*told["modules"][1]} == {"text.py"}
 
 
+def test_types_are_not_lost_at_the_door():
+    counts = figures()["types"][1]
+    assert counts["model or learner: Any"] == 0
+    assert counts[": Any"] < 200 and counts["type: ignore"] < 40 and counts["getattr("] < 30
+
+
 def test_errors_say_what_must_be():
     n_errors, old = figures()["errors"]
     assert n_errors > 500 and not old

@@ -26,6 +26,13 @@ OLD_ERROR = re.compile(
     "as they were written"
 )
 
+TYPES = {
+    "model or learner: Any": r"\b(?:model|learner): Any\b",
+    ": Any": r": Any\b",
+    "type: ignore": r"type: ignore",
+    "getattr(": r"\bgetattr\(",
+}
+
 
 def sources() -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -78,12 +85,7 @@ def figures() -> dict[str, tuple[int, Counter[str]]]:
                 text = ast.unparse(node)
                 counts["errors"][text] += OLD_ERROR.search(text) is not None
         text = (PACKAGE / path).read_text(encoding="utf-8")
-        for kind, pattern in {
-            "model or learner: Any": r"\b(?:model|learner): Any\b",
-            ": Any": r": Any\b",
-            "type: ignore": r"type: ignore",
-            "getattr(": r"\bgetattr\(",
-        }.items():
+        for kind, pattern in TYPES.items():
             counts["types"][kind] += len(re.findall(pattern, text))
     for kind in ("classes", "modules"):
         counts[kind] = Counter({name: n for name, n in counts[kind].items() if n > 1})
@@ -98,8 +100,8 @@ def main() -> None:
     print(f"functions named by a preposition: {told['functions'][1].total():,} of {told['functions'][0]:,}")
     print(f"errors in an old form: {told['errors'][1].total():,} of {told['errors'][0]:,}")
     print(f"class names that stand twice: {len(told['classes'][1])}; module names: {len(told['modules'][1])}")
-    for kind, n in told["types"][1].items():
-        print(f"{kind}: {n:,}")
+    for kind in TYPES:
+        print(f"{kind}: {told['types'][1][kind]:,}")
     for kind in ("names", "functions", "errors", "classes", "modules") if lists else ():
         print(f"\n{kind}: {', '.join(f'{name} {n}' for name, n in told[kind][1].most_common())}")
 

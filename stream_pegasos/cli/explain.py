@@ -29,6 +29,7 @@ from stream_pegasos.cli.options import StreamOptions, model_argument, result_fie
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 from stream_pegasos.engine.pure.tokens import BEGIN, END
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.explanations import shown_ngram
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def explain(arguments: ExplainOptions) -> None:
             param_hint="--text" if arguments.mail is None else "--mail",
         )
     learner = load_model(arguments.model, None, arguments.vectors)
-    if arguments.label is not None and "ordered" in learner.capabilities:
+    if arguments.label is not None and Capability.ORDINAL in learner.capabilities:
         raise click.BadParameter("ordered classes cannot be explained one by one", param_hint="--label")
     chosen = None if arguments.label is None else chosen_label(learner, arguments.label, "--label")
     message = (
@@ -110,7 +111,7 @@ def _explain_weights(arguments: ExplainOptions) -> None:
     stream = Stream(arguments.stream_file, arguments.stream, reads_labels=False) if arguments.stream_file else None
     learner = load_model(arguments.model, stream, arguments.vectors)
     source = Input(stream, learner, unlabelled=True) if stream else None
-    if "weights" not in learner.capabilities:
+    if Capability.WEIGHTS not in learner.capabilities:
         raise Failure(f"{arguments.model} has a kernel, so no weights explain it")
     chosen = None if arguments.label is None else chosen_label(learner, arguments.label, "--label")
     names = _names(learner.features, source) if takes_text(learner) and source else None
@@ -279,7 +280,7 @@ def _head_and_sides(learner: "Model", message: "Message", why: dict[str, Any]) -
         head += f"; then {printable(against)}, {chances[against]:.4f}"
     elif named is not None and named not in labels:
         head += f"; {printable(named)}: probability {chances[named]:.4f}"
-    if "ordered" in learner.capabilities:
+    if Capability.ORDINAL in learner.capabilities:
         against, named = learner.classes[0], learner.classes[-1]
     minus = f"against {printable(named)}" if against is None else f"for {printable(against)}"
     return head, (f"for {printable(named)}", minus)

@@ -15,6 +15,7 @@ from stream_pegasos.cli.console import Failure, check_read, listed, naming, note
 from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
+from stream_pegasos.learners.capabilities import Capability
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.classifier import Classifier
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def takes_text(model: "Model") -> "TypeGuard[TextClassifier]":
-    return "texts" in model.capabilities
+    return Capability.TEXTS in model.capabilities
 
 
 def takes_several(model: "Model") -> bool:
     """Whether a message may have several labels."""
-    return "several labels" in model.capabilities
+    return Capability.MULTILABEL in model.capabilities
 
 
 def text_model(model: "Model", path: Path | None) -> "TextClassifier":
@@ -378,7 +379,7 @@ def ask_for_coverage(model: "Model", coverage: float | None) -> None:
 
 def keep_names(model: "Model") -> None:
     """Let a text model keep the words of its heaviest features."""
-    if not takes_text(model) or "weights" not in model.capabilities:
+    if not takes_text(model) or Capability.WEIGHTS not in model.capabilities:
         raise click.BadParameter("it is for models of texts that have weights", param_hint="--keep-feature-names")
     model.keep_names()
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
+
+
+class Sliceable(Protocol):
+    """Items of which some are a batch again, such as a list."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, places: slice, /) -> Self: ...
+
+
+Items = TypeVar("Items", bound=Sliceable)
 
 
 def batch_then_single(
-    items: Any,
-    work: Callable[[Any], Any],
+    items: Items,
+    work: Callable[[Items], Any],
     failures: type[Exception] | tuple[type[Exception], ...],
-    single: Callable[[Any], Any] | None = None,
-) -> Iterator[tuple[Any, Any]]:
+    single: Callable[[Items], Any] | None = None,
+) -> Iterator[tuple[Items, Any]]:
     """Yield all items with the result of the work on them. Where that fails, having done nothing, yield each by itself,
     with its result, or with the exception of `failures` that says why there is none; any other ends the whole.
     """

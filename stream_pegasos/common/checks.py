@@ -71,35 +71,35 @@ def check_number(name: str, value: Any, low: float, high: float) -> None:
         raise ValueError(must_be(name, f"from {low:g} to {high:g}", value))
 
 
-def check_share(name: str, value: Any) -> None:
+def check_share(name: str, value: object) -> None:
     check_number(name, value, 0.0, 1.0)
     if value in (0.0, 1.0):
         raise ValueError(must_be(name, "between 0 and 1, both excluded", value))
 
 
-def check_max_features(value: Any) -> None:
+def check_max_features(value: object) -> None:
     if value is not None:
         check_integer("max_features", value, 1, 1 << 53)
 
 
-def check_integer(name: str, value: Any, low: int, high: int) -> None:
+def check_integer(name: str, value: object, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(must_be(name, "an int", value))
     if not low <= value <= high:
         raise ValueError(must_be(name, f"from {low} to {high}", value))
 
 
-def check_bool(name: str, value: Any) -> None:
+def check_bool(name: str, value: object) -> None:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(must_be(name, "True or False", value))
 
 
-def check_member(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def check_member(name: str, value: object, allowed: tuple[Any, ...]) -> None:
     if not isinstance(value, (str, type(None))) or value not in allowed:
         raise ValueError(must_be(name, f"one of {', '.join(map(repr, allowed))}", value))
 
 
-def check_sequence(name: str, value: Any, of: str) -> None:
+def check_sequence(name: str, value: object, of: str) -> None:
     """Raise a TypeError for a single one, and for a set, in whose order X, y and w would not belong together."""
     if isinstance(value, (str, bytes, Mapping, set, frozenset)):
         raise TypeError(must_be(name, f"a sequence of {of}", type(value), "pass a list"))

@@ -31,7 +31,7 @@ def new_condition() -> threading.Condition:
     return threading.Condition(Lock())
 
 
-def heed_forks(lock: Any) -> None:
+def heed_forks(lock: object) -> None:
     """Make a fork wait while another thread holds the lock: in the child no such thread exists to release it."""
     _registry.add(weakref.ref(lock, _registry.discard))
 

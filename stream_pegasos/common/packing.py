@@ -24,7 +24,7 @@ has_surrogate = re.compile(r"[\ud800-\udfff]").search
 NAMES, NAME_OFFSETS = "names", "name_offsets"
 
 
-def pack(value: Any) -> Any:
+def pack(value: object) -> Any:
     """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -47,7 +47,7 @@ def pack(value: Any) -> Any:
     raise ValueError(f"{value!r} cannot be saved: a model file holds data, no code")
 
 
-def unpack(packed: Any) -> Any:
+def unpack(packed: object) -> Any:
     if not isinstance(packed, dict):
         return packed
     ((kind, content),) = packed.items()
@@ -61,7 +61,7 @@ def unpack(packed: Any) -> Any:
     return collection(unpack(part) for part in content)
 
 
-def is_drift_detector(value: Any) -> bool:
+def is_drift_detector(value: object) -> bool:
     return isinstance(value, (base.DriftDetector, base.BinaryDriftDetector))
 
 
@@ -76,14 +76,14 @@ def drift_detector_class(name: str) -> Any:
     return detectors[name]
 
 
-def get_parameters(estimator: Any) -> dict[str, Any]:
+def get_parameters(estimator: object) -> dict[str, Any]:
     """The parameters that an object of River's protocol was made with."""
-    kind: Any = type(estimator)
+    kind: type = type(estimator)
     return {name: getattr(estimator, name) for name in parameter_names(kind)}
 
 
 @functools.cache
-def parameter_names(kind: Any) -> tuple[str, ...]:
+def parameter_names(kind: type) -> tuple[str, ...]:
     return tuple(inspect.signature(kind).parameters)
 
 
@@ -100,30 +100,34 @@ def described(value: Any, depth: int = 0) -> str:
         return f'"{value}"' if isinstance(value, str) else getattr(value, "__name__", repr(value))
     if not type(value).__module__.startswith("stream_pegasos."):
         return repr(value).replace("\n", end)
-    kind: Any = type(value)
+    kind = type(value)
     defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
     parameters = {name: part for name, part in get_parameters(value).items() if is_given(part, defaults[name])}
     if "vectors" in parameters:  # named by a path, read, or found by a file: the same table in any case
-        parameters["vectors"] = getattr(value, "vector_source", parameters["vectors"])
+        parameters["vectors"] = vars(value).get("vector_source", parameters["vectors"])
     lines = [f"{end}  {name}={described(part, depth + 1)}" for name, part in parameters.items()]
     return f"{kind.__name__} ({''.join(lines)}{end if lines else ''})"
 
 
-def is_given(value: Any, default: Any) -> bool:
+def is_given(value: object, default: object) -> bool:
     return value is not default and (type(value) is not type(default) or bool(value != default))
 
 
-def parameters_in_json(kind: Any) -> list[str]:
+def parameters_in_json(kind: type) -> list[str]:
     """The parameters of features that JSON may give: no functions, and nothing that has an option of the command."""
     other_names = ("on", "namespace", "vectors", "preprocessor", "tokenizer")
     return [name for name in parameter_names(kind) if name not in other_names]
 
 
-def features_to_json(features: Any) -> str:
+def features_to_json(features: object) -> str:
     """Those of `parameters_in_json` that are not the defaults, as a JSON object."""
     defaults = inspect.signature(type(features)).parameters
-    parameters = {name: getattr(features, name) for name in parameters_in_json(type(features))}
-    changed = {name: value for name, value in parameters.items() if value != defaults[name].default}
+    parameters = get_parameters(features)
+    changed = {
+        name: parameters[name]
+        for name in parameters_in_json(type(features))
+        if parameters[name] != defaults[name].default
+    }
     for name, value in changed.items():
         if callable(value):
             raise ValueError(f"{name} is a function, which has no form in JSON")

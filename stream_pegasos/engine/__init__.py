@@ -24,7 +24,9 @@ import os
 import shlex
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stream_pegasos.common.checks import must_be
@@ -81,7 +83,7 @@ def cause_and_cure(error: ImportError) -> str:
     )
 
 
-chosen: Any = pure
+chosen: ModuleType = pure
 if TYPE_CHECKING:
     from stream_pegasos.engine.pure import (
         Encoder,
@@ -115,18 +117,18 @@ else:
                 logging.getLogger("stream_pegasos").warning(told)
     NAME = "pure" if chosen is pure else "compiled"
     for name in pure.__all__:
-        globals()[name] = getattr(chosen, name)
+        globals()[name] = vars(chosen)[name]
 
 
 def in_use(kind: type[L]) -> type[L]:
     """A learner of the specification, as it is in the engine in use."""
-    kind_in_use: type[L] = kind if chosen is pure else getattr(chosen, kind.__name__)
+    kind_in_use: type[L] = kind if chosen is pure else vars(chosen)[kind.__name__]
     return kind_in_use
 
 
 def restore(kind: str, arguments: dict[str, Any] | tuple[Any, ...], state: dict[str, Any] | None) -> Any:
     """Make an engine object anew, on the engine in use, whichever it was pickled on."""
-    make: Any = in_use(pure.Learner.kinds[kind]) if kind in pure.Learner.kinds else globals()[kind]
+    make: Callable[..., Any] = in_use(pure.Learner.kinds[kind]) if kind in pure.Learner.kinds else globals()[kind]
     restored = make(**arguments) if isinstance(arguments, dict) else make(*arguments)
     if state is not None:
         restored.set_state(state)

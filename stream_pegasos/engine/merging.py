@@ -249,7 +249,7 @@ def n_classes_learned(states: Sequence[State], half_life: float) -> list[int]:
     """How many classes each part learned examples of."""
     if "class_counts" not in states[0]:
         single = Entries(states, half_life, [np.zeros(1, np.int64)] * len(states), 1)
-        added: Any = [single.evidence(name)[1] for name in ("n_positives", "n_negatives")]
+        added = [single.evidence(name)[1] for name in ("n_positives", "n_negatives")]
         return [sum(bool(of[0] > 0.0) for of in of_part) for of_part in zip(*added, strict=True)]
     n = max(len(state["class_counts"]) for state in states)
     places = [np.arange(len(state["class_counts"])) for state in states]

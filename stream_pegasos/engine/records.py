@@ -50,9 +50,9 @@ def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     return within.astype(SINGLE)
 
 
-def read_numbers(records: Any, age: int, year: int) -> dict[str, NDArray[np.float32]]:
+def read_numbers(records: NDArray[np.void], age: int, year: int) -> dict[str, NDArray[np.float32]]:
     """What is known of adaptive features, with the evidence in the unit of this age; a year takes so many bits."""
-    numbers = {name: records[name].copy() for name in OF_FEATURES if name in records.dtype.names}
+    numbers = {name: records[name].copy() for name in OF_FEATURES if name in (records.dtype.names or ())}
     if (records["age"] != age).any():
         years = np.minimum(age - records["age"], 16)
         factors = np.where(years < 16, np.ldexp(1.0, -year * years.astype(np.int32)), 0.0)

@@ -228,7 +228,7 @@ def n_together(model: AnyModel, labels: list[Any]) -> int:
     return n if begins else n or len(labels)
 
 
-def _typed(y: Any) -> tuple[type, Any] | None:
+def _typed(y: object) -> tuple[type, Any] | None:
     """A label with its type, which tells 1 from True, whether it is NumPy's or a whole float; `None` if it is none."""
     if y is None:
         return type(None), None

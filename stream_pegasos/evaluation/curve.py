@@ -6,11 +6,17 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
+from stream_pegasos.evaluation.scores import Outcomes
 from stream_pegasos.evaluation.tallies import PredictedExamples, Score
 
 __all__ = ["MOST_ROWS", "Curve"]
 
 MOST_ROWS = 200
+
+
+def outcome_classes(outcomes: PredictedExamples) -> tuple[Any, ...]:
+    """The classes that share one margin, if any do."""
+    return outcomes.classes if isinstance(outcomes, Outcomes) else ()
 
 
 class Curve:
@@ -32,7 +38,7 @@ class Curve:
     def count_waiting(self, score: Score, row: Callable[[], Any]) -> None:
         """Count the outcomes that wait, as `update` does."""
         # Outcomes of two classes, then those from the third class on.
-        for _, group in groupby(self._waiting, lambda outcomes: getattr(outcomes, "classes", ())):
+        for _, group in groupby(self._waiting, outcome_classes):
             same: list[Any] = [*group]
             self.update(score, same[0].joined(same), row)
         self._waiting, self.n_waiting = [], 0

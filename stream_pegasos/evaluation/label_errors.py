@@ -11,6 +11,8 @@ import numpy as np
 
 from stream_pegasos.common.display import format_value, shortened
 from stream_pegasos.evaluation.predicted import PredictedBlock
+from stream_pegasos.evaluation.tallies import Bools, Integers
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.text import TextClassifier
 
 if TYPE_CHECKING:
@@ -51,12 +53,12 @@ class Suspect(NamedTuple):
     """
 
     number: int
-    id: Any
+    id: object
     text: str
-    label: Any
+    label: Label | tuple[Label, ...]
     label_probability: float
-    predicted: Any
-    probability: Any
+    predicted: Label | tuple[Label, ...]
+    probability: float | tuple[float, ...]
 
 
 class LabelErrors:
@@ -110,7 +112,7 @@ class LabelErrors:
         line, id = getattr(example, "line", 0), getattr(example, "id", None)
         return Suspect(line or number, id, text, block.y[row], of_label, label, probability)
 
-    def _count(self, block: PredictedBlock, is_known: Any, wrong: Any) -> None:
+    def _count(self, block: PredictedBlock, is_known: Bools, wrong: Integers) -> None:
         sureness = block.sureness()[is_known]
         with np.errstate(divide="ignore"):
             log_odds = np.log(sureness) - np.log1p(-sureness)

@@ -21,7 +21,7 @@ MOST_PAIRS_OF_ONE = 100  # pairs of a missed label and a wrong one, counted for 
 Labels = tuple[Any, ...]
 
 
-def labels_that_hold(y: Any) -> Labels:
+def labels_that_hold(y: Mapping[Any, bool] | Iterable[Any]) -> Labels:
     """The labels that hold, from a tuple, list or set of them, or from a dict that has `True` for each."""
     return tuple(label for label, holds in y.items() if holds) if isinstance(y, Mapping) else tuple(dict.fromkeys(y))
 

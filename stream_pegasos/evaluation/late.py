@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.evaluation.blocks import (
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from stream_pegasos.evaluation.river_models import AnyModel
 
 __all__ = ["Events", "LateLearner", "events_after", "events_at"]
+
+
+# When a label comes: a number of examples or, with a moment, a time, the name of a field or a function of x and y; and
+# when an example comes: the name of a field of x, or a function of x.
+Delay = float | str | dt.timedelta | Callable[[Any, Any], dt.timedelta]
+Moment = str | Callable[[Any], dt.datetime] | None
 
 
 @dataclass(slots=True)
@@ -77,14 +84,15 @@ def events_after(examples: Iterable[Labelled], delay: int, batch: int) -> Iterat
         n_answered += len(chunk)
 
 
-def alternating(first: Any, second: Any) -> list[Any]:
+def alternating(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
     return [item for pair in zip(first, second, strict=True) for item in pair]
 
 
-def events_at(examples: Iterable[Labelled], delay: Any, moment: Any, batch: int) -> Iterator[Events]:
+def events_at(examples: Iterable[Labelled], delay: Delay, moment: Moment, batch: int) -> Iterator[Events]:
     """Each answer comes after a time, as River simulates it."""
     from river.stream import simulate_qa
 
+    any_delay = cast(Any, delay)  # which River declares without float
     waiting: dict[int, Labelled] = {}
     newest: Labelled = ()
 
@@ -94,7 +102,7 @@ def events_at(examples: Iterable[Labelled], delay: Any, moment: Any, batch: int)
             yield newest[0], newest[1]
 
     def events() -> Iterator[tuple[Any, Labelled, int, bool]]:
-        for number, x, *_ in simulate_qa(pairs(), moment, delay, copy=False):
+        for number, x, *_ in simulate_qa(pairs(), moment, any_delay, copy=False):
             is_answer = number in waiting
             if not is_answer:
                 waiting[number] = newest
@@ -144,8 +152,11 @@ class LateLearner:
         if self._refused.isdisjoint(events.numbers):
             return events
         mask = [number not in self._refused for number in events.numbers]
-        columns: Any = [[*compress(of, mask)] for of in (events.examples, events.numbers, events.are_answers)]
-        return Events(*columns)
+        return Events(
+            [*compress(events.examples, mask)],
+            [*compress(events.numbers, mask)],
+            [*compress(events.are_answers, mask)],
+        )
 
     def _n_together(self, events: Events) -> int:
         """How many of the first events go together; 0 if the first one goes alone."""

@@ -91,7 +91,7 @@ LabelScoreRow = namedtuple("LabelScoreRow", _fields(LABELS))  # type: ignore[mis
 ROWS: dict[str, Any] = {CLASSES: ScoreRow, ORDERED: OrderedScoreRow, LABELS: LabelScoreRow}
 
 
-def drawn(row: Any) -> list[str]:
+def drawn(row: object) -> list[str]:
     """The metrics of a row that a plot has as lines, in their order."""
     (kind,) = (kind for kind, type in ROWS.items() if isinstance(row, type))
     return [metric.name for metric in sorted(list_metrics(kind), key=lambda metric: metric.line) if metric.line]

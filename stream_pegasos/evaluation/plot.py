@@ -24,6 +24,7 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
 
 FILE_TYPES = (".png", ".svg", ".pdf")
 
@@ -52,7 +53,10 @@ def draw(
     below = 1.5 + 0.22 * max(n_classes, n_pairs, FEWEST_ROWS) if has_more else 0.0
     figure = Figure(figsize=(12, 4.8 + below), dpi=150, layout="constrained")
     # A row each: names of classes need room of their own, and would squeeze what stands above them.
-    above, *low = [*figure.subfigures(2, 1, height_ratios=[4.8, below])] if has_more else [figure]  # type: ignore[misc]
+    parts: list[FigureBase] = [figure]
+    if has_more:
+        parts = [*figure.subfigures(2, 1, squeeze=False, height_ratios=[4.8, below]).ravel()]
+    above, *low = parts
     left, right = above.subplots(1, 2, width_ratios=[8, 4])
     draw_curve(left, curve, title, score.window, marks)
     _draw_reliability(right, score)
@@ -70,7 +74,7 @@ def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
     first = next(iter(comparison.values()))
     name = next(iter(first.score.metrics()))
     curves = [(_shown(model_name), evaluation.curve) for model_name, evaluation in comparison.items()]
-    _draw_lines(axes, [(called, curve, [getattr(row, name) for row in curve]) for called, curve in curves])
+    _draw_lines(axes, [(called, curve, _column(curve, name)) for called, curve in curves])
     axes.set_title(os.path.basename(first.name), loc="left", fontweight="bold", parse_math=False)
     axes.set_ylabel(spelled(name))
     _mark(axes, first.marks)
@@ -96,12 +100,16 @@ def draw_curve(
         called = spelled(name)
         if name.startswith("window_"):
             called = f"newest {window:,}" if len(lines) == 1 else f"{called}, newest {window:,}"
-        lines.append((called, curve, [getattr(row, name) for row in curve]))
+        lines.append((called, curve, _column(curve, name)))
     _draw_lines(axes, lines)
     axes.set_title(title, loc="left", fontweight="bold", parse_math=False)
     if last_row is not None and hasattr(last_row, "mean_absolute_error"):
         axes.set_title(f"mean absolute error {last_row.mean_absolute_error:.3f}", loc="right")
     _mark(axes, marks)
+
+
+def _column(curve: Sequence[Any], name: str) -> list[float]:
+    return [getattr(row, name) for row in curve]
 
 
 def _draw_lines(axes: Axes, lines: Sequence[tuple[str, Sequence[Any], list[float]]]) -> None:
@@ -142,7 +150,7 @@ def _draw_reliability(axes: Axes, score: Score) -> None:
     # Areas as the numbers of examples, but none too small to be seen.
     sizes = np.maximum(20, 300 * n / max(n.max(), 1))
     axes.scatter(probability, share, sizes, color=MAIN)
-    has_positive = getattr(score, "positive", None) is not None
+    has_positive = score.positive is not None
     came_true = "labels that hold" if score.kind == LABELS else "right predictions"
     axes.set_title(f"calibration error {score.calibration_error:.4f}", loc="left")
     axes.set_xlabel("predicted probability, mean of each tenth")
@@ -195,7 +203,7 @@ def _draw_confused(axes: Axes, score: Score) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _shown(label: Any, longest: int = 34) -> str:
+def _shown(label: object, longest: int = 34) -> str:
     return printable(label, longest, "\N{REPLACEMENT CHARACTER}")  # for which every font has a glyph
 
 

@@ -143,7 +143,7 @@ class PredictedBlock:
         known_labels, probabilities = set(self.classes), self.predictions.probabilities[begin:]
         classes = [label if label in known_labels else None for label in self.predictions.classes]
         n = min(limit, len(classes))
-        columns: Any = itertools.repeat(range(n))
+        columns: Iterable[Sequence[int]] = itertools.repeat(range(n))
         if n < len(classes):  # only the columns of the largest
             best = np.sort(np.argpartition(-probabilities, n - 1, axis=1)[:, :n], axis=1)
             columns, probabilities = best.tolist(), np.take_along_axis(probabilities, best, axis=1)
@@ -239,7 +239,8 @@ def numbers_at(rows: Floats, places: list[int]) -> list[float]:
     """The number at a place of each row."""
     if rows.shape[1] <= FEW_COLUMNS:  # which is faster for few rows, too
         return [row[place] for row, place in zip(rows.tolist(), places, strict=True)]
-    return rows[np.arange(len(places)), places].tolist()  # type: ignore[no-any-return]
+    numbers: list[float] = rows[np.arange(len(places)), places].tolist()
+    return numbers
 
 
 def leads(margins: Floats, places: list[int]) -> list[float]:

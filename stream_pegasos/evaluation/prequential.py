@@ -21,7 +21,7 @@ from stream_pegasos.evaluation.blocks import (
 )
 from stream_pegasos.evaluation.curve import Curve
 from stream_pegasos.evaluation.label_errors import LabelErrors, shown_by
-from stream_pegasos.evaluation.late import Events, LateLearner, events_after, events_at
+from stream_pegasos.evaluation.late import Delay, Events, LateLearner, Moment, events_after, events_at
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
 from stream_pegasos.evaluation.results import Comparison, Evaluation
 from stream_pegasos.evaluation.scores import new_score
@@ -41,8 +41,8 @@ _FIRST_STEP = 50
 class Options(TypedDict, total=False):
     """The keywords of `prequential`, for editors and type checkers."""
 
-    delay: Any
-    moment: Any
+    delay: Delay
+    moment: Moment
     learn: bool
     batch: int
     threads: int
@@ -132,8 +132,9 @@ def prequential(
     ('ours', 'naive Bayes', True)
 
     """
+    result: Evaluation | Comparison
     *_, result = iter_prequential(stream, model, **options)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def iter_prequential(
@@ -141,8 +142,8 @@ def iter_prequential(
     model: base.Base | Mapping[str, Any],
     *,
     every: int | None = None,
-    delay: Any = 0,
-    moment: Any = None,
+    delay: Delay = 0,
+    moment: Moment = None,
     learn: bool = True,
     batch: int = 512,
     threads: int = 1,
@@ -199,7 +200,7 @@ def iter_prequential(
     for follower in followers:
         follower.evaluation.marks = marks or {}
     evaluations = dict(zip(models, [follower.evaluation for follower in followers], strict=True))
-    result: Any = followers[0].evaluation
+    result: Evaluation | Comparison = followers[0].evaluation
     if isinstance(model, Mapping):
         result = Comparison(evaluations, [follower.right for follower in followers])
     n, due = 0, math.inf if every is None else every
@@ -236,12 +237,12 @@ def _as_labelled(example: Any) -> Any:
     return (example[0], example[1], weight)
 
 
-def is_labelled(example: Any) -> bool:
+def is_labelled(example: object) -> bool:
     """Whether it may be x, y and more; a text or a dict is an x alone."""
     return isinstance(example, (tuple, list, np.ndarray)) and len(example) > 1
 
 
-def check_stream(stream: Any) -> None:
+def check_stream(stream: object) -> None:
     """Raise a TypeError for what gives no examples: columns, a text, a single thing."""
     if hasattr(stream, "columns") or isinstance(stream, (str, bytes, Mapping)) or not isinstance(stream, Iterable):
         raise TypeError(
@@ -346,11 +347,13 @@ def _prompt(examples: Iterable[Labelled], followers: list[_Follower], batch: int
 
 
 def _late(
-    examples: Iterable[Labelled], followers: list[_Follower], delay: Any, moment: Any, batch: int
+    examples: Iterable[Labelled], followers: list[_Follower], delay: Delay, moment: Moment, batch: int
 ) -> Iterator[int]:
     """Give the followers a stream whose labels come later."""
-    is_count = moment is None and isinstance(delay, int)
-    events = events_after(examples, delay, batch) if is_count else events_at(examples, delay, moment, batch)
+    if moment is None and isinstance(delay, int):
+        events = events_after(examples, delay, batch)
+    else:
+        events = events_at(examples, delay, moment, batch)
     for batch_of_events in events:
         for follower in followers:
             follower.take_late(batch_of_events)

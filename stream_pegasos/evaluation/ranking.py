@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.evaluation.tallies import Bools, Floats, Reliability, newest, ratio
@@ -157,7 +157,7 @@ class RankingInBins:
         bins = np.flatnonzero(self._counts.any(axis=0))
         return np.column_stack([bins, self._counts[:, bins].T]).tolist()
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: ArrayLike) -> None:
         bins, negatives, positives = np.array(state, np.int64).reshape(-1, 3).T
         self._counts[:] = 0
         self._counts[:, bins] = negatives, positives

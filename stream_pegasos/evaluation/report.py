@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from stream_pegasos.common.display import printable
 from stream_pegasos.evaluation.metric_names import LABELS
@@ -22,7 +22,16 @@ _shown = partial(printable, longest=LONGEST_LABEL)
 Table = tuple[Sequence[str], list[Sequence[str]]]  # the names of columns, and the rows
 
 
-def headline(evaluation: Any, notes: Iterable[str] = ()) -> str:
+class ReportSubject(Protocol):
+    """What a headline is about; an `Evaluation` is."""
+
+    score: Score
+    seconds: float
+    name: str
+    interrupted: bool
+
+
+def headline(evaluation: ReportSubject, notes: Iterable[str] = ()) -> str:
     """What was evaluated: how many messages, how fast, and what is to be said of them."""
     score, seconds = evaluation.score, evaluation.seconds
     speed = f" in {seconds:.2f} s, {score.n / seconds:,.0f} docs/s" if score.n and seconds else ""
@@ -149,7 +158,7 @@ def as_html(head: str, tables: Sequence[Table]) -> str:
 
 def _name(metric: str, score: Score, longest: int = LONGEST_LABEL) -> str:
     if metric == "f1":
-        return f"f1 of {printable(getattr(score, 'positive', None), longest)}"
+        return f"f1 of {printable(score.positive, longest)}"
     newest = f" of newest {min(score.n_answered, score.window):,}" if metric.startswith("window_") else ""
     return metric.removeprefix("window_") + newest
 

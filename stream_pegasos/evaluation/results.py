@@ -219,7 +219,7 @@ class Comparison(Mapping[str, Evaluation]):
     def __repr__(self) -> str:
         first = next(iter(self.values()))
         name = next(iter(first.score.metrics()))
-        figures = ", ".join(f"{model_name} {getattr(self[model_name].score, name):.4f}" for model_name in self)
+        figures = ", ".join(f"{model_name} {self[model_name].score.metric(name):.4f}" for model_name in self)
         return f"<Comparison on {first.name}: {first.score.n:,} messages, {name} of {figures}>"
 
     def __str__(self) -> str:
@@ -241,7 +241,7 @@ class Comparison(Mapping[str, Evaluation]):
     def _slowest(self) -> Evaluation:
         return max(self.values(), key=lambda evaluation: evaluation.seconds)
 
-    def plot(self, to: Any = None) -> Any:
+    def plot(self, to: object = None) -> Any:
         """Draw the first metric of all models over the stream, as `Evaluation.plot` does; needs the extra `plot`."""
         from stream_pegasos.evaluation import plot
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from river import base
 from river.active.base import ActiveLearningClassifier
 from river.compose.pipeline import Pipeline
@@ -15,6 +16,7 @@ from river.compose.pipeline import Pipeline
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, must_be, user_code
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.tallies import Floats
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, check_label, label_list
 from stream_pegasos.learners.model import Model
@@ -41,9 +43,9 @@ class RiverModel:
     probabilities, these are NaN, and what rests on them is undefined. An active learner learns what it asks for.
     """
 
-    capabilities: frozenset[str] = frozenset()
+    capabilities: frozenset[Capability] = frozenset()
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: object) -> None:
         if not isinstance(model, base.Classifier):  # as a pipeline is whose last step is one
             raise TypeError(must_be("a model", "a classifier of this package or of River's", type(model)))
         self._model: Any = model
@@ -64,7 +66,7 @@ class RiverModel:
     def check_labels(self, y: Iterable[Any]) -> None:
         self._labels.add_labels(label_list(y))
 
-    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: object, y: object, w: float = 1.0) -> None:
         labels = self._labels.add_labels([y])
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         if w == 0.0:
@@ -127,7 +129,7 @@ class RiverModel:
                 raise
             raise PartlyLearnedError(len(answers), None, error, self._settled(answers, self._labels)) from error
 
-    def _said(self, x: Any) -> RiverAnswer:
+    def _said(self, x: object) -> RiverAnswer:
         """What the model answers. Its labels are known from then on: it may have learned them before."""
         with user_code("the model"):
             label, probabilities, is_asked = self._asked(x)
@@ -137,7 +139,7 @@ class RiverModel:
             self._labels = self._labels.add_labels(new)
         return RiverAnswer(label, probabilities, is_asked)
 
-    def _asked(self, x: Any) -> tuple[Any, dict[Any, float], bool]:
+    def _asked(self, x: object) -> tuple[Any, dict[Any, float], bool]:
         """What the model itself says. It is asked once, if that tells all: an active learner draws each time."""
         if self._decides_itself:
             probabilities = {}
@@ -164,12 +166,12 @@ class RiverModel:
         )
 
 
-def last_step(model: Any) -> Any:
+def last_step(model: object) -> Any:
     """The last step of a pipeline, which may be a pipeline, too; any other model itself."""
     return last_step([*model.steps.values()][-1]) if isinstance(model, Pipeline) else model
 
 
-def river_scores(known_labels: Labels, labels: Any, probabilities: Floats) -> Floats:
+def river_scores(known_labels: Labels, labels: NDArray[Any], probabilities: Floats) -> Floats:
     """The margins of two classes, as log-odds; of more the probabilities."""
     if not known_labels.pair:
         return probabilities

@@ -25,6 +25,7 @@ from stream_pegasos.evaluation.tallies import (
     no_sets,
     ratio,
 )
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import Label
 
 if TYPE_CHECKING:
@@ -249,7 +250,9 @@ class OrderedScore(PrequentialScore):
 
 def score_kind(model: AnyModel) -> str:
     """The kind of score that a model gets: "classes", "ordered" or "several labels"."""
-    return next((kind for kind in (LABELS, ORDERED) if kind in model.capabilities), CLASSES)
+    if Capability.MULTILABEL in model.capabilities:
+        return LABELS
+    return ORDERED if Capability.ORDINAL in model.capabilities else CLASSES
 
 
 def new_score(model: AnyModel, window: int = 1_000, exact: bool = True) -> Score:

@@ -92,7 +92,9 @@ class PredictedExamples:
 
     def part(self, begin: int, end: int) -> Self:
         """The outcomes of the examples from `begin` to `end`."""
-        columns: Any = (column if isinstance(column, tuple) else column[begin:end] for column in vars(self).values())
+        columns: list[Any] = [
+            column if isinstance(column, tuple) else column[begin:end] for column in vars(self).values()
+        ]
         return type(self)(*columns)
 
     @classmethod
@@ -137,6 +139,11 @@ class Score(ABC):
     @property
     def n_answered(self) -> int:
         return self.n - self.n_unanswered
+
+    @property
+    def positive(self) -> Label | None:
+        """The positive label, `None` if there is none or it is not known yet."""
+        return None
 
     @property
     def has_positive(self) -> bool:
@@ -244,10 +251,15 @@ class Score(ABC):
         """The sums as another score counts them."""
         return self._sums
 
+    def metric(self, name: str) -> float:
+        """The metric of this name."""
+        value: float = getattr(self, name)
+        return value
+
     def metrics(self) -> dict[str, float]:
         """All metrics by name, the first of them the one to look at first."""
         return {
-            metric.name: getattr(self, metric.name)
+            metric.name: self.metric(metric.name)
             for metric in list_metrics(self.kind)
             if (self.has_positive or not metric.of_positive) and (self.has_sets or not metric.of_sets)
         }
@@ -255,7 +267,7 @@ class Score(ABC):
     def row(self, seconds: float = math.nan) -> Any:
         """A row of a curve: the present metrics, as a named tuple that begins with `n` and ends with `seconds`."""
         kind = ROWS[self.kind]
-        return kind(self.n, *(getattr(self, name) for name in kind._fields[1:-1]), seconds)
+        return kind(self.n, *map(self.metric, kind._fields[1:-1]), seconds)
 
     def class_rows(self, limit: int | None = None) -> list[ClassRow]:
         return self.tally.class_rows(limit)
@@ -321,7 +333,7 @@ class Tally:
         except KeyError:
             return np.array([self._number(label) for label in labels], np.int64)
 
-    def _number(self, label: Any) -> int:
+    def _number(self, label: object) -> int:
         if label is None:
             return -1
         if label not in self._numbers:
@@ -353,11 +365,11 @@ class Tally:
             truths, predicted = numbers[np.array([*other._pairs])].T
             self.add_pairs(truths, predicted, np.array([*other._pairs.values()]))
 
-    def label_number(self, label: Any) -> int:
+    def label_number(self, label: Label | None) -> int:
         """The number of a label that was met, or −1."""
         return self._numbers.get(label, -1)
 
-    def row(self, label: Any) -> tuple[int, int, int]:
+    def row(self, label: Label | None) -> tuple[int, int, int]:
         """How often a label occurred, was predicted, and both."""
         return tuple(self._counts[:, self._numbers[label]].tolist()) if label in self._numbers else (0, 0, 0)
 
@@ -402,7 +414,7 @@ class Tally:
             "pairs": [[*pair, count] for pair, count in self._pairs.items()],
         }
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         """Take over what was counted elsewhere; it raises what `Score.set_state` does."""
         tally = Tally()
         n = len(tally.label_numbers([unpack(label) for label in state["labels"]]))
@@ -435,7 +447,7 @@ class Reliability:
         n = self.sums[:, :1]
         return np.hstack([n, np.divide(self.sums[:, 1:], n, out=np.full((TENTHS, 2), math.nan), where=n > 0)])
 
-    def set_state(self, sums: Any) -> None:
+    def set_state(self, sums: ArrayLike) -> None:
         self.sums = np.array(sums, float).reshape(TENTHS, 3)
 
     def mirror(self) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from stream_pegasos.evaluation.blocks import OnRefused, predict_learn
 from stream_pegasos.evaluation.metric_names import smaller_is_better
 from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
 from stream_pegasos.evaluation.scores import new_score
+from stream_pegasos.learners.model import Model
 
 if TYPE_CHECKING:
     from stream_pegasos.evaluation.river_models import AnyModel
@@ -35,7 +36,7 @@ class Candidate:
     """
 
     name: str
-    model: Any
+    model: Model
     n: int = 0
     figure: float = math.nan
     gain: float = 0.0
@@ -91,7 +92,7 @@ class Tuning:
         for number in blocks:
             for outcomes in candidate.blocks[number]:
                 score.update(outcomes)
-        return float(getattr(score, self.metric))
+        return float(score.metric(self.metric))
 
 
 def check_metric(model: AnyModel, name: str | None = None) -> str:
@@ -105,7 +106,7 @@ def check_metric(model: AnyModel, name: str | None = None) -> str:
 
 
 def tune(
-    models: Mapping[str, Any],
+    models: Mapping[str, Model],
     examples: Iterable[Labelled],
     metric: str | None = None,
     on_refused: OnRefused | None = None,

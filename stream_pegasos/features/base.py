@@ -99,17 +99,17 @@ class Features(base.MiniBatchTransformer):
         """The scanner, as the specification has it."""
         return PureScanner(*self.scanner.arguments)
 
-    def prepare(self, x: Any) -> Any:
+    def prepare(self, x: object) -> Any:
         """What the scanner takes of a message."""
         read = self.read(x)
         return read if self.encoder is None else self.encoded([read])[0]
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: object) -> Any:
         """What the scanner takes of a message, but for the vector of its text: of this the text."""
         value = get_field(select_fields(x, self.fields), self.on)
         return self.read_value(None if value is ABSENT else value)
 
-    def read_value(self, value: Any) -> Any:
+    def read_value(self, value: object) -> Any:
         """What the scanner takes of the field, a tuple if there are several in `each`; `None` stands for nothing."""
         raise NotImplementedError
 
@@ -127,7 +127,7 @@ class Features(base.MiniBatchTransformer):
         """A message as a person reads it."""
         return shown_message(x)
 
-    def texts(self, x: Any) -> dict[str, str]:
+    def texts(self, x: object) -> dict[str, str]:
         """The texts of a message that are read as words, by the names of their fields; `""` where it is a text."""
         read = (self.read(x),) if self.is_one else self.read(x)
         of_texts = [
@@ -150,11 +150,11 @@ class Features(base.MiniBatchTransformer):
             raise TypeError(f"messages have no text: {type(self).__name__} reads {self.on!r}")
         return {self.on: text}
 
-    def prepare_many(self, X: Any, threads: int = 1) -> list[Any]:
+    def prepare_many(self, X: object, threads: int = 1) -> list[Any]:
         """What the scanner takes of several messages, which so many threads may encode."""
         return self.encoded([self.read(x) for x in self.messages(X)], threads)
 
-    def messages(self, X: Any) -> Any:
+    def messages(self, X: object) -> Any:
         """Several messages, of a data frame those with the columns that are read."""
         check_sequence("X", X, "texts")
         if is_frame(X):
@@ -185,7 +185,7 @@ class Features(base.MiniBatchTransformer):
                 reasons.append(str(error))
         return reasons
 
-    def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
+    def transform_one(self, x: object) -> dict[int, float]:  # type: ignore[override]
         """The columns of what is found in a message, with their values.
 
         Parameters
@@ -195,7 +195,7 @@ class Features(base.MiniBatchTransformer):
         """
         return MessageFeatures(self.scanner.transform_one(self.prepare(x)))
 
-    def transform_many(self, X: Any) -> Any:
+    def transform_many(self, X: object) -> Any:
         """The messages as the rows of a SciPy CSR matrix.
 
         Parameters
@@ -212,7 +212,7 @@ class Features(base.MiniBatchTransformer):
         matrix.sort_indices()
         return matrix
 
-    def learn_many(self, X: Any) -> None:
+    def learn_many(self, X: object) -> None:
         """Nothing: there is nothing to learn."""
 
     def contents(self, prepared: Any) -> list[tuple[str, int, float]]:
@@ -265,7 +265,7 @@ class Features(base.MiniBatchTransformer):
         is_alone = len(self.each) - (self.encoder is not None) == 1
         return token if is_alone and part.takes_text else part.token_name(token)
 
-    def _windows(self, field: int, value: Any) -> Iterator[tuple[Any, bool, bool]]:
+    def _windows(self, field: int, value: object) -> Iterator[tuple[Any, bool, bool]]:
         """Some words of a field at a time, which share words, and whether they are the first and the last ones."""
         if not isinstance(value, str) or self.each[field].specification.analyzer != "word":
             yield value, True, True
@@ -376,7 +376,7 @@ class FeatureUnion(Features, is_kind=False):
                 return part.make_message(text)
         return self.parts[0].make_message(text)
 
-    def read(self, x: Any) -> tuple[Any, ...]:
+    def read(self, x: object) -> tuple[Any, ...]:
         message = select_fields(x, self._fields)
         read: list[Any] = []
         texts: list[str] = []
@@ -410,15 +410,23 @@ def keep_single_vector(parts: Sequence[Features]) -> list[Features]:
     return [*(part for part in parts if not isinstance(part, SentenceVector)), *sentences[:1]]
 
 
+def column_options(scanner: PureScanner) -> dict[str, Any]:
+    """What parts of texts must have alike, as they share columns."""
+    return {
+        "n_features": scanner.n_features,
+        "alternate_sign": scanner.alternate_sign,
+        "binary": scanner.binary,
+        "norm": scanner.norm,
+    }
+
+
 def make_scanner(parts: Sequence[Features]) -> Scanner:
     of_texts = [part for part in parts if part.takes_text] or parts
-    of_columns = "n_features", "alternate_sign", "binary", "norm"
-    columns = {name: getattr(of_texts[0].specification, name) for name in of_columns}
+    columns = column_options(of_texts[0].specification)
     for part in of_texts:
-        for name, value in columns.items():
-            part_value = getattr(part.specification, name)
-            if part_value != value:
-                raise ValueError(f"{name} is {value!r} of {of_texts[0].on!r}, but {part_value!r} of {part.on!r}")
+        for name, value in column_options(part.specification).items():
+            if value != columns[name]:
+                raise ValueError(f"{name} is {columns[name]!r} of {of_texts[0].on!r}, but {value!r} of {part.on!r}")
     first, *other_specifications = [dataclasses.replace(part.specification, **columns) for part in parts]
     # That of the first field has no name.
     names = ["" if part.space == parts[0].space else part.space or "\0" for part in parts[1:]]

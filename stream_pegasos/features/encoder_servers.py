@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import GenericAlias
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,8 @@ def reader() -> Callable[[bytes], list[Any]]:
     import msgspec
 
     embedding = msgspec.defstruct("Embedding", [("embedding", bytes | list[float]), ("index", int | None, None)])
-    decoder: Any = msgspec.json.Decoder(msgspec.defstruct("Answer", [("data", list[embedding])]))  # type: ignore[valid-type]
+    answer = msgspec.defstruct("Answer", [("data", GenericAlias(list, embedding))])
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(answer)
     return lambda content: decoder.decode(content).data
 
 

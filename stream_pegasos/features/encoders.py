@@ -164,7 +164,7 @@ class TextEncoder:
     def __copy__(self) -> TextEncoder:
         return self
 
-    def __deepcopy__(self, memo: Any) -> TextEncoder:
+    def __deepcopy__(self, memo: object) -> TextEncoder:
         return self
 
     def __reduce__(self) -> Any:
@@ -174,19 +174,24 @@ class TextEncoder:
 def _one_thread_each() -> AbstractContextManager[Any]:
     """While this is held, NumPy multiplies matrices by one thread, so that those which encode do not wait for it."""
     try:
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unused-ignore]
+        from threadpoolctl import threadpool_limits
     except ModuleNotFoundError:
         return nullcontext()
     limited: AbstractContextManager[Any] = threadpool_limits(1)
     return limited
 
 
-def is_encoder(source: Any) -> bool:
+def is_encoder(source: object) -> bool:
     """Whether a name, path or object stands for an encoder."""
     if isinstance(source, (str, os.PathLike)):
         name = os.fspath(source)
         return name == USE or is_address(name) or name.startswith(HUB) or _is_of_sentence_transformers(Path(name))
-    return isinstance(source, TextEncoder) or callable(getattr(source, "encode", source))
+    return isinstance(source, TextEncoder) or callable(encode_method(source))
+
+
+def encode_method(source: object) -> Any:
+    """The method that encodes of an object that has one; anything else as it is."""
+    return source.encode if hasattr(source, "encode") else source
 
 
 def _is_of_sentence_transformers(folder: Path) -> bool:
@@ -202,14 +207,14 @@ _loading = Lock()
 _loaded: dict[str, TextEncoder] = {}
 
 
-def text_encoder(source: Any) -> TextEncoder:
+def text_encoder(source: object) -> TextEncoder:
     """The encoder that a name, a folder, an object or a function stands for; see `TextEncoder`. One with a name is
     loaded once by a process.
     """
     if isinstance(source, TextEncoder):
         return source
     if not isinstance(source, (str, os.PathLike)):
-        return TextEncoder(OBJECT, getattr(source, "encode", source))
+        return TextEncoder(OBJECT, encode_method(source))
     name = os.fspath(source)
     key = name if name == USE or is_address(name) or name.startswith(HUB) else os.path.realpath(name)
     with _loading:

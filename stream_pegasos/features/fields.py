@@ -39,14 +39,14 @@ class FieldFeatures(Features, is_kind=False):
             "word", r"\S+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
         )
 
-    def read_value(self, value: Any) -> Any:
+    def read_value(self, value: object) -> Any:
         if isinstance(value, np.ndarray):
             value = value.tolist()
         if is_nothing(value) or (isinstance(value, str) and not value.strip()):
             return ""
         return self.written(value)
 
-    def tokens(self, x: Any) -> list[str]:
+    def tokens(self, x: object) -> list[str]:
         """What is found in a message.
 
         Parameters
@@ -56,7 +56,7 @@ class FieldFeatures(Features, is_kind=False):
         """
         return [self.token_name(token) for token in self.specification.ngrams(self.prepare(x))]
 
-    def written(self, value: Any) -> str:
+    def written(self, value: object) -> str:
         """The features of a value, with white space between them."""
         raise NotImplementedError
 
@@ -103,7 +103,7 @@ class Category(FieldFeatures):
         texts = [SPACE.join(self._text(item).split()) for item in values if not is_nothing(item)]
         return " ".join(sorted(texts) if is_set else texts)  # the order of a set is another in each process
 
-    def _text(self, value: Any) -> str:
+    def _text(self, value: object) -> str:
         if isinstance(value, str):
             return str.__str__(value)
         if hasattr(value, "item"):
@@ -147,7 +147,7 @@ class Number(FieldFeatures):
     ['size: -4 to -2', 'size: -3 to -2', 'size: -3 to -2.5', 'size: -2.875 to -2.75']
     """
 
-    def written(self, value: Any) -> str:
+    def written(self, value: object) -> str:
         number = self._number(value)
         if number == 0.0 or math.isinf(number):
             return f"={abs(number) and number:g}"
@@ -225,7 +225,7 @@ class Time(FieldFeatures):
     ['date: hour=0', 'date: Thursday']
     """
 
-    def written(self, value: Any) -> str:
+    def written(self, value: object) -> str:
         time = self._time(value)
         weekday = WEEKDAYS[time.weekday()]
         return f"hour={time.hour} {weekday}" if isinstance(time, dt.datetime) else weekday

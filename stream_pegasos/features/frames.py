@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_sequence, must_be
+from stream_pegasos.engine.pure.encoders import CsrArrays, Inputs
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 
 NOT_TAKEN = {"polars.LazyFrame": "collect()", "pyarrow.Table": "to_pandas()", "pyarrow.RecordBatch": "to_pandas()"}
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> bool:
     """Whether it is a data frame; a TypeError says what to make of one that is not taken."""
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
     if kind in NOT_TAKEN:
@@ -24,16 +25,16 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape") and not hasattr(X, "tocsr")
 
 
-def is_series(X: Any) -> bool:
+def is_series(X: object) -> bool:
     return hasattr(X, "to_frame") and not hasattr(X, "columns")
 
 
-def listed(values: Any) -> Any:
+def listed(values: object) -> Any:
     """The values of an array of PyArrow as a list; anything else as it is."""
     return values.to_pylist() if hasattr(values, "to_pylist") and not hasattr(values, "columns") else values
 
 
-def check_column(name: str, value: Any, of: str) -> None:
+def check_column(name: str, value: object, of: str) -> None:
     """Raise a TypeError for what is no sequence: a data frame, too, which goes through the names of its columns."""
     if is_frame(value):
         raise TypeError(f"{name} must be a column, got a data frame; pass the column that holds the {of}")
@@ -91,14 +92,14 @@ def column_values(column: Any) -> Any:
     return column.to_list() if hasattr(column, "to_list") else column
 
 
-def series_like(X: Any, values: NDArray[Any]) -> Any:
+def series_like(X: object, values: NDArray[Any]) -> Any:
     """A series of the same library, with the same index, as the frame or series `X`."""
     from river.utils import dataframe
 
     return dataframe.to_native_series(values, name=None, like=dataframe.into_frame(as_frame(X)))
 
 
-def frame_like(X: Any, columns: Mapping[Any, NDArray[Any]]) -> Any:
+def frame_like(X: object, columns: Mapping[Any, NDArray[Any]]) -> Any:
     """A frame of the same library, with the same index, as the frame or series `X`."""
     from river.utils import dataframe
 
@@ -109,7 +110,7 @@ def as_frame(X: Any) -> Any:
     return X.to_frame() if is_series(X) else X
 
 
-def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]:
+def csr_arrays(matrix: Any) -> CsrArrays:
     """indptr, indices and data of a CSR matrix, checked, so that the engine may rely on them."""
     if matrix.dtype.kind not in "biuf":
         raise TypeError(must_be("X", "a matrix of real numbers", matrix.dtype))
@@ -122,7 +123,7 @@ def csr_arrays(matrix: Any) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np
     return indptr, indices, data
 
 
-def merge_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]], n_columns: int) -> Any:
+def merge_duplicates(rows: CsrArrays, n_columns: int) -> CsrArrays:
     """The arrays of a CSR matrix, with values that have the same row and column added up."""
     from scipy import sparse
 
@@ -135,11 +136,11 @@ def merge_duplicates(rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.flo
     return matrix.indptr.astype(np.int64, copy=False), matrix.indices, matrix.data
 
 
-def n_rows(rows: Any) -> int:
+def n_rows(rows: Inputs) -> int:
     return len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows)
 
 
-def some_rows(rows: Any, begin: int, end: int) -> Any:
+def some_rows(rows: Inputs, begin: int, end: int) -> Inputs:
     if not isinstance(rows, tuple):
         return rows[begin:end]
     indptr, indices, data = rows

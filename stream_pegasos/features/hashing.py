@@ -160,8 +160,9 @@ class HashedBagOfWords(Features):
 
     def _check(self) -> None:
         check_integer("n_features", self.n_features, 1, 2**31 - 1)
-        for name in ("lowercase", "binary", "alternate_sign"):
-            check_bool(name, getattr(self, name))
+        check_bool("lowercase", self.lowercase)
+        check_bool("binary", self.binary)
+        check_bool("alternate_sign", self.alternate_sign)
         if not isinstance(self.mask_digits, bool | np.bool_) and self.mask_digits != BOTH:
             raise TypeError(must_be("mask_digits", f"True, False or {BOTH!r}", self.mask_digits))
         if self.prefix_length is not None:
@@ -182,8 +183,7 @@ class HashedBagOfWords(Features):
             raise ValueError(must_be("ngram_range", "two ints", self.ngram_range)) from None
         check_integer("ngram_range[0]", min_n, 1, 1000)
         check_integer("ngram_range[1]", max_n, min_n, 1000)
-        for name in ("preprocessor", "tokenizer"):
-            function = getattr(self, name)
+        for name, function in (("preprocessor", self.preprocessor), ("tokenizer", self.tokenizer)):
             if function is not None and not callable(function):
                 raise TypeError(must_be(name, "a function", function))
         check_field(self.on)
@@ -191,7 +191,7 @@ class HashedBagOfWords(Features):
             raise TypeError(must_be("namespace", "a str", self.namespace))
 
     @staticmethod
-    def native_pattern(token_pattern: Any) -> str | None:
+    def native_pattern(token_pattern: object) -> str | None:
         """The pattern as the engine's scanner knows it, `None` where it does not."""
         if not isinstance(token_pattern, str):
             raise TypeError(must_be("token_pattern", "a str", token_pattern))
@@ -203,7 +203,7 @@ class HashedBagOfWords(Features):
             raise ValueError(must_be("token_pattern", "a pattern with at most one group", token_pattern))
         return NATIVE_PATTERNS.get(token_pattern.removeprefix("(?u)"))
 
-    def transform_one(self, x: Any) -> dict[int, float]:  # type: ignore[override]
+    def transform_one(self, x: object) -> dict[int, float]:  # type: ignore[override]
         """The columns of a text's n-grams, with their values.
 
         Parameters
@@ -213,7 +213,7 @@ class HashedBagOfWords(Features):
         """
         return MessageFeatures(self.scanner.transform_one(x if self._as_it_is else self.prepare(x)))
 
-    def tokens(self, x: Any) -> list[str]:
+    def tokens(self, x: object) -> list[str]:
         """The n-grams of a text, each as often as it occurs.
 
         Parameters
@@ -270,10 +270,10 @@ class HashedBagOfWords(Features):
     def takes_text(self) -> bool:
         return True
 
-    def prepare(self, x: Any) -> Any:
+    def prepare(self, x: object) -> Any:
         return x if self._as_it_is else super().prepare(x)
 
-    def read(self, x: Any) -> Any:
+    def read(self, x: object) -> Any:
         """What the scanner takes: the text, or its n-grams where Python has to find them."""
         if self._as_it_is:
             return x
@@ -287,7 +287,7 @@ class HashedBagOfWords(Features):
                 x = value
         return self._prepared(checked_text(x))
 
-    def read_value(self, value: Any) -> Any:
+    def read_value(self, value: object) -> Any:
         if is_nothing(value):
             value = ""
         if not isinstance(value, str):
@@ -295,7 +295,7 @@ class HashedBagOfWords(Features):
         return self._prepared(str.__str__(value))
 
     def _prepared(self, text: str) -> Any:
-        prepared: Any = self._preprocess(text) if self._in_python and not self._ready_made else text
+        prepared: object = self._preprocess(text) if self._in_python and not self._ready_made else text
         if self._ready_made:
             prepared = self._ngrams(text)
         return prepared if self.encoder is None else (prepared, text)
@@ -326,7 +326,7 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
         return frozenset()
     if stop_words == "english":
         try:
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # type: ignore[import-untyped, unused-ignore]
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
         except ImportError:
             raise ValueError(
                 "stop_words='english' is scikit-learn's list: install scikit-learn, or give the words"

@@ -49,7 +49,7 @@ class Fields(dict[str, Any]):
 Message = str | Fields
 
 
-def make_message(value: Any) -> Any:
+def make_message(value: object) -> Any:
     """A message that comes back from JSON."""
     return Fields(value) if isinstance(value, dict) else value
 
@@ -60,7 +60,7 @@ def message_identity(message: Message) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
-def check_depth(value: Any, left: int = DEEPEST) -> None:
+def check_depth(value: object, left: int = DEEPEST) -> None:
     """Raise a ValueError if values stand within values deeper than `DEEPEST`, long before Python's recursion ends."""
     if not isinstance(value, NESTED):
         return
@@ -71,7 +71,7 @@ def check_depth(value: Any, left: int = DEEPEST) -> None:
             check_depth(child, left - 1)
 
 
-def message_size(message: Any) -> int:
+def message_size(message: object) -> int:
     """How large a message is, in characters; each value that is no text counts as 100."""
     if isinstance(message, str):
         return len(message)
@@ -115,14 +115,14 @@ def shown_message(message: Message) -> str:
     return "\n".join(f"{name}: {value}" for name, value in message.items() if not is_nothing(value))
 
 
-def check_field(on: Any) -> None:
+def check_field(on: object) -> None:
     try:
         hash(on)
     except TypeError:
         raise TypeError(must_be("on", "the name of a field, as a str", on)) from None
 
 
-def is_nothing(value: Any) -> bool:
+def is_nothing(value: object) -> bool:
     """Whether a field has no value: `None` or, as in data frames, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ == "NAType":
         return True
@@ -134,7 +134,7 @@ def is_nothing(value: Any) -> bool:
         return False
 
 
-def get_field(message: Mapping[Any, Any], field: Any) -> Any:
+def get_field(message: Mapping[Any, Any], field: object) -> Any:
     """The value of a field, or `ABSENT`. If no field is called a.b, this is the field b of the object a."""
     if field in message:
         return message[field]
@@ -143,7 +143,7 @@ def get_field(message: Mapping[Any, Any], field: Any) -> Any:
     return get_field(inner, subfield) if isinstance(inner, Mapping) else ABSENT
 
 
-def outer_name(field: Any, names: Collection[Any]) -> Any:
+def outer_name(field: object, names: Collection[Any]) -> Any:
     """The name under which a message with these names has a field, or the object with the field; `None` if none."""
     if field in names:
         return field
@@ -151,7 +151,7 @@ def outer_name(field: Any, names: Collection[Any]) -> Any:
     return name if dot and name in names else None
 
 
-def select_fields(x: Any, names: Sequence[str]) -> Mapping[Any, Any]:
+def select_fields(x: object, names: Sequence[str]) -> Mapping[Any, Any]:
     """The message, if it has fields, of which one at least is read."""
     if not isinstance(x, (dict, Mapping)):
         field_names = ", ".join(map(str, names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from stream_pegasos.common.checks import check_integer, check_number, must_be
 from stream_pegasos.common.packing import features_to_json
@@ -139,7 +139,7 @@ class TextFeatures(HashedBagOfWords):
     mask_digits: bool | Literal["both"] = "both"
     prefix_length: int | None = None
     boundaries: bool | None = None
-    vectors: Any = None
+    vectors: object = None
     letters: float | None = None
     length: float | None = None
 
@@ -152,8 +152,7 @@ class TextFeatures(HashedBagOfWords):
 
     def _check(self) -> None:
         super()._check()
-        for name in ("letters", "length"):
-            value = getattr(self, name)
+        for name, value in (("letters", self.letters), ("length", self.length)):
             if value is not None:
                 check_number(name, value, 0.0, 1.0)
             if value and (self.analyzer != "word" or self.tokenizer is not None):
@@ -203,6 +202,6 @@ class TextFeatures(HashedBagOfWords):
         return features_to_json(self)
 
     @staticmethod
-    def native_pattern(token_pattern: Any) -> str | None:
+    def native_pattern(token_pattern: object) -> str | None:
         """The pattern as the engine's scanner knows it, words of any language for `None`."""
         return ANY_LANGUAGE if token_pattern is None else HashedBagOfWords.native_pattern(token_pattern)

@@ -82,7 +82,7 @@ class WordVectors:
     def __copy__(self) -> WordVectors:
         return self
 
-    def __deepcopy__(self, memo: Any) -> WordVectors:
+    def __deepcopy__(self, memo: object) -> WordVectors:
         return self
 
     def __reduce__(self) -> Any:
@@ -90,7 +90,7 @@ class WordVectors:
         return (unpacked, (packed(self), self.name)) if of_files else (WordVectors, (self.name, self._table))
 
 
-def word_vectors(source: Any) -> WordVectors:
+def word_vectors(source: object) -> WordVectors:
     """The vectors that a name, a path or a mapping of words to arrays stands for; see `WordVectors`. A table is read
     once by a process, unless its files change.
     """
@@ -111,18 +111,23 @@ def word_vectors(source: Any) -> WordVectors:
 VectorSource = WordVectors | TextEncoder
 
 
-def vector_source(source: Any) -> VectorSource:
+def vector_source(source: object) -> VectorSource:
     is_table = isinstance(source, (WordVectors, Mapping))
     return text_encoder(source) if not is_table and is_encoder(source) else word_vectors(source)
 
 
 def packed(vectors: VectorSource) -> dict[str, Any]:
     """What names a table or an encoder, as a model file holds it."""
-    return {key: getattr(vectors, key) for key in NAMED}
+    return {
+        "name": vectors.name,
+        "size": vectors.size,
+        "n_dimensions": vectors.n_dimensions,
+        "digest": vectors.digest,
+    }
 
 
 def unpacked(
-    declared: Mapping[str, Any], own_vectors: Any = None, arrays: tuple[NDArray[Any], ...] = ()
+    declared: Mapping[str, Any], own_vectors: object = None, arrays: tuple[NDArray[Any], ...] = ()
 ) -> VectorSource:
     """What `packed` named: the one given, if it is the same, the words kept of it, or one that is installed.
 

@@ -16,7 +16,9 @@ from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import in_use, probabilities_many, probabilities_one
 from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.engine.pure.half_life import LEAST_HALF_LIFE
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.coverage import changed_coverage, check_coverage, coverage_asked, include_best
 from stream_pegasos.learners.decisions import (
@@ -33,7 +35,7 @@ from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange, F1Decision, changed_f1, check_decide_for
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, largest, unknown_label
+from stream_pegasos.learners.labels import Labels, largest, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, blocks
 from stream_pegasos.learners.watched import WatchedClassifier
@@ -253,7 +255,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     (1, False)
     """
 
-    capabilities = frozenset(["weights", "explain", "several classes"])
+    capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS])
 
     learning_rate: float = 0.5
     loss: Literal["hinge", "log"] = "log"
@@ -314,7 +316,8 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision], f1: F1Decision | None) -> None:
         self.labels = replace(labels, needs_positive=None in decisions)
-        self.decisions, self.f1 = Decisions(decisions), f1
+        self.decisions: Decisions = Decisions(decisions)
+        self.f1 = f1
         watched = self._has_limits() or (f1, self.drift_detector, self.conformal) != (None, None, None)
         self._set_ways(watched, not decisions and f1 is None)
 
@@ -460,7 +463,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
 
     def _limited(self) -> Mapping[Label, float]:
         decisions = self.decisions.of_label.items()
-        named: Any = {self._positive_label if label is None else label: decision for label, decision in decisions}
+        named = {self._positive_label if label is None else label: decision for label, decision in decisions}
         return limited(named)
 
     def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
@@ -473,7 +476,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
             values["decisions"] = self.decisions.get_state()
         return arrays, names, values
 
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: dict[str, Any]) -> None:
         super()._take_state(state, names, values)
         decisions = values.get("decisions", [])
         if None in self.decisions.of_label and len(decisions) == 1:  # a file of version 0.2 names the positive label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.labels import LabelColumn, check_label
 
 __all__ = ["ClassWeight", "ClassWeights", "Counts", "balanced_weights", "drop_idle", "each_weight", "weights_given"]
 
@@ -57,7 +57,7 @@ class ClassWeights:
     def _power(self) -> float | None:
         return POWERS[self._of_label] if isinstance(self._of_label, str) else None
 
-    def weight(self, label: Label, w: Any) -> float:
+    def weight(self, label: Label, w: SupportsFloat) -> float:
         """The weight of an example, if the weights of labels are fixed."""
         of_label = self._of_label.get(label, 1.0) if isinstance(self._of_label, Mapping) else 1.0
         return product(of_label, plain_weight(w))
@@ -82,7 +82,7 @@ class ClassWeights:
         pairs = zip(label_weights, example_weights, strict=True)
         return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
 
-    def teaching(self, y: Any, w: float | Sequence[float]) -> list[bool] | None:
+    def teaching(self, y: LabelColumn, w: float | Sequence[float]) -> list[bool] | None:
         """Which examples have a weight above 0; `None` if all have."""
         without = self._without
         if not without and (0.0 not in w if isinstance(w, Sequence) else w != 0.0):
@@ -101,7 +101,7 @@ class ClassWeights:
     def get_state(self) -> Any:
         return [[pack(label), count] for label, count in self.counts.items()]
 
-    def set_state(self, state: Any, labels: Iterable[Label | None]) -> None:
+    def set_state(self, state: Sequence[Any], labels: Iterable[Label | None]) -> None:
         counts = {unpack(label): count for label, count in state}
         if len(counts) < len(state) or not counts.keys() <= set(labels):
             raise ValueError(f"there are counts of {[*counts]}, which are not the labels")
@@ -110,17 +110,18 @@ class ClassWeights:
         self.counts = counts
 
 
-def weights_given(w: Any) -> float | list[float]:
+def weights_given(w: object) -> float | list[float]:
     """The weights as a list; one for all, also an array without axes, as a number, which is checked."""
     values = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else listed(w)
     if not isinstance(values, Iterable):
         plain_weight(values)
-        return values  # type: ignore[no-any-return]
+        number: float = values
+        return number
     check_column("w", values, "weights")
     return values if isinstance(values, list) else list(values)
 
 
-def each_weight(w: Any, n: int) -> list[Any]:
+def each_weight(w: object, n: int) -> list[Any]:
     """The weight of each of `n` examples, as given: one for all, or as many."""
     values = weights_given(w)
     weights = values if isinstance(values, list) else [values] * n
@@ -129,7 +130,7 @@ def each_weight(w: Any, n: int) -> list[Any]:
 
 
 def drop_idle(
-    known_labels: Iterable[Label], y: list[Any], w: Any, teaches: list[bool]
+    known_labels: Iterable[Label], y: list[Any], w: object, teaches: list[bool]
 ) -> tuple[list[Any], list[float]]:
     """Labels and weights where what does not teach has the weight 0 and a label that brings nothing new."""
     stand_in = next(iter([*known_labels, *itertools.compress(y, teaches)]), None)
@@ -145,7 +146,7 @@ def plain_weights(w: list[Any]) -> NDArray[np.float64]:
     return np.array([plain_weight(weight) for weight in w], np.float64)
 
 
-def plain_weight(w: Any) -> float:
+def plain_weight(w: SupportsFloat) -> float:
     check_number("w", w, 0.0, LARGEST_WEIGHT)
     return float(w)
 
@@ -172,7 +173,7 @@ def balanced_weights(
     return weights, counts
 
 
-def check_class_weight(class_weight: Any) -> None:
+def check_class_weight(class_weight: object) -> None:
     if class_weight is None or (isinstance(class_weight, str) and class_weight in POWERS):
         return
     if not isinstance(class_weight, Mapping):

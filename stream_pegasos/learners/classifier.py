@@ -13,20 +13,23 @@ from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.lazy_columns import Column
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
-from stream_pegasos.engine.pure.driver import has_column_each
-from stream_pegasos.engine.pure.encoders import check_names
+from stream_pegasos.engine.pure.driver import Margins, has_column_each
+from stream_pegasos.engine.pure.encoders import Inputs, check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import csr_arrays, list_of_examples, merge_duplicates
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight, ClassWeights, weights_given
+from stream_pegasos.learners.coverage import Coverage
+from stream_pegasos.learners.decisions import Decision, Decisions
 from stream_pegasos.learners.earlier import as_now
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
-from stream_pegasos.learners.f1_decisions import DecisionChange
+from stream_pegasos.learners.f1_decisions import DecisionChange, F1Decision
 from stream_pegasos.learners.files import Arrays
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, label_list
+from stream_pegasos.learners.labels import Labels, label_list
 from stream_pegasos.learners.learning import Learning
 from stream_pegasos.learners.predictions import Predictions, RawScores
-from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.probabilities import Floats, NumberLearned
 
 __all__ = ["Classifier"]
 
@@ -34,7 +37,10 @@ __all__ = ["Classifier"]
 class Classifier(Learning):
     """The base of estimators: each sets up a learner and labels, and overrides what it does in its own way."""
 
-    decisions: Any = None  # where it has any
+    # Where it has any; the second where it decides for F1, the third where sets of labels are asked for.
+    decisions: Decisions | dict[Label, Decision] | None = None
+    f1: F1Decision | None = None
+    conformal: Coverage | None = None
     _linear = True  # whether two values in one column count as their sum
 
     def _set_up(
@@ -53,12 +59,16 @@ class Classifier(Learning):
         self._told_of_options = not self._unmet_labels()
         self._set_ways(watched, by_margin)
 
+    @property
+    def _core(self) -> Classifier:
+        return self
+
     # What encodes the examples.
 
-    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
+    def encode_one(self, x: object) -> tuple[Encoder, Any]:
         return self.vocabulary, x
 
-    def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
+    def encode_many(self, X: object, threads: int = 1) -> tuple[Encoder, Inputs]:
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]
@@ -124,7 +134,7 @@ class Classifier(Learning):
         self.labels.add_labels(y if teaches is None else self._brought(y, teaches))
 
     def _check_has(self, name: str) -> None:
-        if "weights" not in self.capabilities:
+        if Capability.WEIGHTS not in self.capabilities:
             raise AttributeError(f"{type(self).__name__} has no {name}")
 
     def _as_shown(self, numbers: Floats) -> Floats:
@@ -137,7 +147,7 @@ class Classifier(Learning):
 
     # Of an example.
 
-    def encode_margins(self, encoder: Encoder, x: Any) -> Margins:
+    def encode_margins(self, encoder: Encoder, x: object) -> Margins:
         margins, n_known = self.learner.margins(encoder, self.scaled(x)), len(self.labels.known)
         return margins if n_known > 1 else margins[:n_known]
 
@@ -147,17 +157,17 @@ class Classifier(Learning):
     def make_probabilities(self, margins: Margins) -> dict[Any, float]:
         return self.labels.probabilities(margins, self.learner.calibrated, self.n_learned)
 
-    def decision_score(self, margins: Margins) -> Any:
+    def decision_score(self, margins: Margins) -> float | dict[Label, float]:
         return self.labels.score(margins)
 
-    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
+    def contributions(self, encoder: Encoder, x: object, label: Label | None = None) -> Contributions:
         """What features, vector and intercept add to the margin of `label` or, without one, to how far the margin of
         the predicted class is above the next best.
         """
         with self.lock:
             return explain(self.learner, encoder, self.scaled(x), self._explained(encoder, x, label))
 
-    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
+    def _explained(self, encoder: Encoder, x: object, label: Label | None) -> Columns:
         if label is not None and label not in self.classes:
             raise ValueError(must_be("label", f"one of the classes {self.classes}", label))
         labels = self.labels
@@ -174,7 +184,7 @@ class Classifier(Learning):
 
     # What raw scores say.
 
-    def n_before_each(self, n_before: int, n: int, y: Any, w: Any) -> Any:
+    def n_before_each(self, n_before: int, n: int, y: Any, w: Any) -> NumberLearned:
         """How many examples were learned before each of n, the first that a call learned with labels y, weights w."""
         if self.n_learned == n_before:
             return n_before
@@ -182,9 +192,10 @@ class Classifier(Learning):
         if teaching is None:
             return n_before + np.arange(n)
         teaches = np.array(teaching[:n])
-        return n_before + np.cumsum(teaches) - teaches
+        n_before_each: NDArray[np.int64] = n_before + np.cumsum(teaches) - teaches
+        return n_before_each
 
-    def make_predictions(self, raw: RawScores, n_learned: Any = None) -> Predictions:
+    def make_predictions(self, raw: RawScores, n_learned: NumberLearned | None = None) -> Predictions:
         """The predictions that raw scores make; `n_learned` is how many examples were learned before each of them."""
         labels, n_learned = self.labels, self.n_learned if n_learned is None else n_learned
         return Predictions(
@@ -227,13 +238,13 @@ class Classifier(Learning):
         return cls(**parameters)
 
     @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+    def from_state(cls, arrays: Arrays, names: list[Any], values: dict[str, Any]) -> Self:
         values, state = as_now(values, {**arrays, **values["learner"]})
         model = cls._made_with(unpack_parameters(values["parameters"]))
         model._take_state(state, names, values)
         return model
 
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: dict[str, Any]) -> None:
         """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
         has_columns = has_column_each(state)
         if has_columns:

@@ -97,7 +97,7 @@ def log_odds(p: float) -> float:
     return math.log(p / (1.0 - p))
 
 
-def check_coverage(coverage: Any) -> None:
+def check_coverage(coverage: object) -> None:
     if coverage is not None:
         check_share("coverage", coverage)
 

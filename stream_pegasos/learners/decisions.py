@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_share, must_be
 from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.learners.false_positives import FIRST, FalsePositiveLimit, Tail
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, check_label, largest
@@ -116,7 +117,7 @@ class Decisions:
     def number(
         self,
         labels: Labels,
-        margins: Sequence[float],
+        margins: Margins,
         probabilities: Sequence[float],
         target: float | None = None,
         weight: float = 1.0,
@@ -163,7 +164,7 @@ class Decisions:
             for label, decision in self.of_label.items()
         ]
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Sequence[Any]) -> None:
         if [unpack(label) for label, _ in state] != [*self.of_label]:
             raise ValueError("the decisions are not on the labels of the parameters")
         for (_, decision_state), decision in zip(state, self.of_label.values(), strict=True):
@@ -241,12 +242,12 @@ def copied(decisions: Mapping[Any, Decision]) -> dict[Any, Decision]:
     return copies
 
 
-def limited(decisions: Mapping[Label, Decision]) -> dict[Label, float]:
+def limited(decisions: Mapping[Any, Decision]) -> dict[Any, float]:
     """The labels that have a limit of false positives, and the threshold of each."""
     return {label: decision.threshold for label, decision in decisions.items() if decision.limit is not None}
 
 
-def margin_lead(margins: Sequence[float], number: int) -> float:
+def margin_lead(margins: Margins, number: int) -> float:
     best = max(*margins[:number], *margins[number + 1 :], -math.inf, -math.inf)
     return margins[number] if best == -math.inf else (margins[number] - best) / 2.0
 

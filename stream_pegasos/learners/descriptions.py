@@ -26,7 +26,7 @@ BETWEEN_WORDS = re.compile(r"[_\-\s]+|(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-
 DIGITS = re.compile(r"\d+")
 
 
-def name_as_text(label: Any) -> str:
+def name_as_text(label: object) -> str:
     """The words of a label's name, without numbers.
 
     >>> [name_as_text(label) for label in ("lost_card", "LostCard", "HTTPError-found", "class_17", 7)]

@@ -11,8 +11,9 @@ import numpy as np
 
 from stream_pegasos.engine import Encoder, Learner
 from stream_pegasos.engine.pure.characters import composed
+from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.engine.pure.scanner import masked_digits
-from stream_pegasos.engine.pure.tokens import BEGIN, END, LENGTH_PREFIX, LETTERS_PREFIX, split_units, tokenize
+from stream_pegasos.engine.pure.tokens import BEGIN, END, LENGTH_PREFIX, LETTERS_PREFIX, Run, split_units, tokenize
 from stream_pegasos.features.base import SENTENCE
 from stream_pegasos.learners.probabilities import Floats
 
@@ -42,7 +43,9 @@ class Contributions(NamedTuple):
     intercept: float
 
 
-def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, add_intercept: bool = True) -> Contributions:
+def explain(
+    learner: Learner, encoder: Encoder, x: object, columns: Columns, add_intercept: bool = True
+) -> Contributions:
     """What the features, the vector and the intercept of an example add to a sum of margins."""
     features: dict[int, float] = {}
     vector: Any = 0.0
@@ -57,7 +60,7 @@ def explain(learner: Learner, encoder: Encoder, x: Any, columns: Columns, add_in
     return Contributions(features, vector, intercept)
 
 
-def first_against_second(margins: Floats, first: int) -> Columns:
+def first_against_second(margins: Margins, first: int) -> Columns:
     """The columns of the distance of the first margin above the largest other one."""
     if len(margins) < 2:
         return [(first, 1.0)]
@@ -74,7 +77,9 @@ def shown_ngram(name: str) -> str:
     >>> shown_ngram("  tin"), shown_ngram("   ti"), shown_ngram("    5 words"), shown_ngram("tin can")
     ('…tin… within words', 'ti… within words', '31 to 62 words', 'tin can')
     """
-    field, ngram = _spaced(name).groups("")  # type: ignore[union-attr]
+    match = _spaced(name)
+    assert match is not None  # as its pattern takes any text
+    field, ngram = match.groups("")
     if ngram.startswith(LENGTH_PREFIX):
         power, of = ngram.split()
         return f"{field}{2 ** int(power) - 1} to {2 ** (int(power) + 1) - 2} {of}"
@@ -289,5 +294,5 @@ def _units(name: str, texts: Mapping[str, str]) -> _Units:
     tokens = tokenize(within)
     if within != ngram:
         tokens = [*[BEGIN][: ngram.startswith(f"{BEGIN} ")], *tokens, *[END][: ngram.endswith(f" {END}")]]
-    words = [part for token in tokens for part in getattr(token, "characters", [token])]
+    words = [part for token in tokens for part in (token.characters if isinstance(token, Run) else [token])]
     return _Units(field, words, words == tokens and len(words) == 1 and ngram.startswith(" "))

@@ -109,7 +109,7 @@ class F1Decision:
         self.n, self.counts = n_counted, {label: count for label, count in counts if count[1]}
         return decided[:, :n]
 
-    def _chosen(self, is_known: Bools, probabilities: Floats, right: Any, counted: Any) -> Bools:
+    def _chosen(self, is_known: Bools, probabilities: Floats, right: Floats, counted: Floats) -> Bools:
         first = RIGHT_AT_FIRST[self.decide_for]
         if self.decide_for == MICRO_F1:
             right, counted = right.sum(), counted.sum()
@@ -171,7 +171,7 @@ def changed_f1(present: F1Decision | None, decide_for: str, exclusive: bool) -> 
     return F1Decision(decide_for, exclusive) if present is None else present.changed(decide_for)
 
 
-def check_decide_for(decide_for: Any, threshold: Any, max_false_positive_rate: Any) -> None:
+def check_decide_for(decide_for: object, threshold: object, max_false_positive_rate: object) -> None:
     """Check what is decided for, beside a threshold and a limit of false positives, which decide by themselves."""
     check_member("decide_for", decide_for, (ACCURACY, MICRO_F1, MACRO_F1))
     for name, value, default in (

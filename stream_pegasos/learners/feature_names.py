@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.features.base import Features
+from stream_pegasos.learners.label_meaning import Label
 
 __all__ = ["FeatureNames"]
 
@@ -22,6 +24,16 @@ FIRST, ONE_IN = 1_000, 16
 # A name has a weight for each class: so many are asked for at a time, and so many in all.
 MOST_WEIGHTS_AT_A_TIME = 1 << 21
 MOST_WEIGHTS = 1 << 24
+
+
+class HashedModel(Protocol):
+    """A model whose features are columns of hashes, as of texts."""
+
+    features: Features
+
+    @property
+    def classes(self) -> tuple[Label, ...]: ...
+    def get_weights(self, keys: NDArray[np.int64]) -> NDArray[np.float64]: ...
 
 
 class FeatureNames:
@@ -36,21 +48,21 @@ class FeatureNames:
     def __len__(self) -> int:
         return len(self._names)
 
-    def learned(self, model: Any, rows: Iterable[Any]) -> None:
+    def learned(self, model: HashedModel, rows: Iterable[Any]) -> None:
         """Name the features of some of the messages that a text model has learned, as its features prepare them."""
         for row in rows:
             if self._n < FIRST or self._n % ONE_IN == 0:
                 self.add(model, row)
             self._n += 1
 
-    def add(self, model: Any, row: Any) -> None:
+    def add(self, model: HashedModel, row: Any) -> None:
         begin = tuple(field[:LONGEST_NAMED] for field in row) if isinstance(row, tuple) else row[:LONGEST_NAMED]
         for ngram, column, value in model.features.contents(begin):
             if len(ngram) <= LONGEST_NAME:
                 self._names[column] = ngram, math.copysign(1.0, value)
         self._drop_lightest(model)
 
-    def take(self, model: Any, parts: Iterable[FeatureNames]) -> None:
+    def take(self, model: HashedModel, parts: Iterable[FeatureNames]) -> None:
         """Have the names, too, of parts that went on from these, for the model that they were merged into."""
         n = self._n
         for part in parts:
@@ -58,7 +70,7 @@ class FeatureNames:
             self._n += max(0, part._n - n)
         self._drop_lightest(model)
 
-    def _drop_lightest(self, model: Any) -> None:
+    def _drop_lightest(self, model: HashedModel) -> None:
         most = max(1, min(MOST_NAMES, MOST_WEIGHTS // max(1, len(model.classes))))
         if len(self._names) > most + most // 4:
             columns = self._columns()
@@ -66,7 +78,7 @@ class FeatureNames:
             for column in columns[np.argsort(sizes, kind="stable")[:-most]].tolist():
                 del self._names[column]
 
-    def weights(self, model: Any, place: int) -> list[tuple[str, float]]:
+    def weights(self, model: HashedModel, place: int) -> list[tuple[str, float]]:
         """What each n-gram weighs, for the class at a place in `classes` or, where all share one weight, for all."""
         parts = [part[:, min(place, part.shape[1] - 1)] for part in self._weights(model, self._columns())]
         weights = np.concatenate([*parts, np.zeros(0)]).tolist()
@@ -79,7 +91,7 @@ class FeatureNames:
     def _columns(self) -> NDArray[np.int64]:
         return np.fromiter(self._names, np.int64, len(self._names))
 
-    def _weights(self, model: Any, columns: NDArray[np.int64]) -> Iterable[NDArray[np.float64]]:
+    def _weights(self, model: HashedModel, columns: NDArray[np.int64]) -> Iterable[NDArray[np.float64]]:
         step = max(1, MOST_WEIGHTS_AT_A_TIME // max(1, len(model.classes)))
         return (model.get_weights(columns[i : i + step]) for i in range(0, len(columns), step))
 

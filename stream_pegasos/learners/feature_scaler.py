@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, compress, pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ from stream_pegasos.common.checks import check_number
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import LARGEST_SUM
 from stream_pegasos.engine import find_numeric, learn_moments, standardize
-from stream_pegasos.engine.pure.encoders import plain_name
+from stream_pegasos.engine.pure.encoders import Inputs, plain_name
 from stream_pegasos.engine.pure.moments import DENSE, FIRST_EXAMPLES, Moments
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, VALUE_LIMIT
 from stream_pegasos.features.base import MessageFeatures
@@ -45,7 +45,7 @@ class FeatureScaler:
         """Whether examples turned out to be no table, without a feature that stands out."""
         return not self._places and self.n >= (LOOKED_FOR if self.names else CHECKED_EVERY)
 
-    def scaled(self, x: Any) -> Any:
+    def scaled(self, x: object) -> Any:
         """An example with its numeric features scaled. One that cannot be learned may stay as it is."""
         if not self._places or not isinstance(x, dict):
             return x
@@ -68,11 +68,11 @@ class FeatureScaler:
             self.names, moments = [*compress(self.names, is_dense)], np.ascontiguousarray(moments[:, is_dense])
         self._set_moments(moments)
 
-    def scaled_rows(self, rows: Any) -> Any:
+    def scaled_rows(self, rows: Inputs) -> Any:
         """Examples, as a list or the arrays of a CSR matrix, with their numeric features scaled."""
         return self.learned_rows(rows, [0.0] * n_rows(rows)) if self._places else rows
 
-    def learned_rows(self, rows: Any, weights: Iterable[float]) -> Any:
+    def learned_rows(self, rows: Inputs, weights: Iterable[float]) -> Any:
         """Learn the examples of a weight above 0; return all scaled, each as it was before it was learned."""
         if not isinstance(rows, tuple):
             return [self._learned(*pair) for pair in zip(rows, weights, strict=True)]
@@ -91,7 +91,7 @@ class FeatureScaler:
             np.concatenate([np.array(values, np.float64), data[end:]]),
         )
 
-    def _learned(self, x: Any, weight: float) -> Any:
+    def _learned(self, x: dict[Any, Any], weight: float) -> Any:
         scaled = self.scaled(x)
         if weight and not self.is_idle:
             self.learn(x, weight)
@@ -107,7 +107,7 @@ class FeatureScaler:
         features = zip(map(pack, self.names), *self.moments.tolist(), strict=True)
         return {"n": self.n, "n_values": self.n_values, "features": [[*feature] for feature in features]}
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         check_number("n", state["n"], 0.0, LARGEST_SUM)
         check_number("n_values", state["n_values"], 0.0, LARGEST_SUM)
         names = [plain_name(unpack(packed)) for packed, _, _, _ in state["features"]]
@@ -122,7 +122,7 @@ class FeatureScaler:
         self._set_moments(np.ascontiguousarray(moments.reshape(-1, 3).T))
 
 
-def is_column(name: Any) -> bool:
+def is_column(name: object) -> bool:
     return type(name) is int and 0 <= name < DIRECT_LIMIT
 
 
@@ -136,10 +136,8 @@ def merge_scalers(base: FeatureScaler, parts: Sequence[FeatureScaler]) -> Featur
     sums = np.array([counts, n * distances, squares + n * distances**2])
     counts, first, second = sums[:, 0] + (sums[:, 1:] - sums[:, :1]).sum(axis=1)
     counts = np.maximum(counts, 0.0)
-    merged.n, merged.n_values = (
-        getattr(base, name) + sum(getattr(part, name) - getattr(base, name) for part in parts)
-        for name in ("n", "n_values")
-    )
+    merged.n = base.n + sum(part.n - base.n for part in parts)
+    merged.n_values = base.n_values + sum(part.n_values - base.n_values for part in parts)
     distance = first / max(merged.n, 1e-300)
     merged._set_moments(np.array([counts, center + distance, np.maximum(second - merged.n * distance**2, 0.0)]))
     return merged

@@ -78,7 +78,7 @@ class Snapshot:
     arrays: Columns
     names: list[Any]
     values: dict[str, Any]
-    progress: Any
+    progress: object
     field_names: Mapping[str, str] = field(default_factory=dict)
     vectors: VectorSource | None = None
     spool: Spool | None = None  # where the arrays are, if they are in a file already
@@ -221,7 +221,7 @@ def _for_device(path: Path) -> Iterator[IO[bytes]]:
         shutil.copyfileobj(file, device)
 
 
-def read_model(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Any, Any]:
+def read_model(path: str | os.PathLike[str], vectors: object = None) -> tuple[Any, Any]:
     """The model in a file, and what `snapshot` was given beside it."""
     own_vectors = None if vectors is None else vector_source(vectors)
     # A pipe is opened without a wait for somebody who writes to it.
@@ -327,7 +327,7 @@ def read_arrays(file: BufferedReader, entries: dict[str, Any]) -> dict[str, NDAr
     return arrays
 
 
-def checksum(arrays: Columns, description: Any) -> str:
+def checksum(arrays: Columns, description: object) -> str:
     total = zlib.crc32(orjson.dumps(description))
     for name in sorted(arrays):
         total = zlib.crc32(name.encode(), total)
@@ -344,7 +344,7 @@ def packed_features(features: Features) -> dict[str, Any]:
     return {"features": described, "features_kind": type(features).__name__}
 
 
-def unpacked_features(values: Any, find_vectors: Callable[[Any], VectorSource]) -> Features:
+def unpacked_features(values: Mapping[str, Any], find_vectors: Callable[[Any], VectorSource]) -> Features:
     if "parts" in values:
         first, *other_parts = [unpacked_features(part, find_vectors) for part in values["parts"]]
         if "empty_space" not in values:  # of 0.2, where the namespace "" was that of the first field

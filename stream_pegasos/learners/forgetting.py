@@ -6,18 +6,20 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack
 from stream_pegasos.common.state import Declaration, State
-from stream_pegasos.engine import Vocabulary
+from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.pure.half_life import gained
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
 __all__ = ["Recency", "drop_column", "drop_forgotten_names", "most_important", "selected"]
+
+L = TypeVar("L", bound=Learner)
 
 RECENT = 0.98  # of what a feature scored before, at each forgetting
 
@@ -83,7 +85,7 @@ def selected(declaration: Declaration, state: State, mask: NDArray[np.bool_]) ->
     return new_state
 
 
-def name_hash(name: Any) -> int:
+def name_hash(name: object) -> int:
     """A hash of a name, the same in every process."""
     try:
         text = repr(name)
@@ -95,7 +97,8 @@ def name_hash(name: Any) -> int:
 def exact_halves(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Numbers rounded to 40 bits, so that those that should be equal mostly are."""
     mantissa, exponent = np.frexp(x)
-    return np.ldexp(np.round(np.ldexp(mantissa, 40)), exponent - 40)  # type: ignore[no-any-return]
+    rounded: NDArray[np.float64] = np.ldexp(np.round(np.ldexp(mantissa, 40)), exponent - 40)
+    return rounded
 
 
 def drop_forgotten_names(state: State, vocabulary: Vocabulary) -> State:
@@ -111,7 +114,7 @@ def drop_forgotten_names(state: State, vocabulary: Vocabulary) -> State:
     return numbered
 
 
-def drop_column(learner: Any, column: int) -> Any:
+def drop_column(learner: L, column: int) -> L:
     """A learner like this one of several classes, without one of them; those after it move up by a number."""
     new_learner = type(learner)(**learner.parameters)
     new_learner.set_state(learner.get_state())

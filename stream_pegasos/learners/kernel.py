@@ -131,6 +131,13 @@ SAME = 1e-9  # sizes that differ by less than this share are the same
 LARGEST_SIMILARITY = 1e200  # with which, and with the largest coefficients, no margin overflows
 
 
+# Where each support vector begins, and the last one ends; columns and values of features, with one of value 0 behind
+# all; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
+SupportVectors = tuple[
+    NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], list[dict[Any, float]]
+]
+
+
 class KernelLearner(Learner, is_rule=False):
     """The rule. Support vectors are replaced in one assignment: a step is taken whole or not at all."""
 
@@ -158,9 +165,7 @@ class KernelLearner(Learner, is_rule=False):
         super().__init__()
         self._kernel, self._l2, self._t0, (*self._options, self._budget) = kernel, l2, t0, options
         self._columns: dict[int, int] = {}  # of keys, in their order; some may be of no support vector
-        # Where each support vector begins, and the last one ends; columns and values of features, with one of value 0
-        # behind all; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
-        self._vectors: Any = np.zeros(1, np.int64), np.full(1, -1), np.zeros(1), np.zeros((3, 0)), []
+        self._vectors: SupportVectors = np.zeros(1, np.int64), np.full(1, -1), np.zeros(1), np.zeros((3, 0)), []
 
     def copied(self) -> Self:
         """This learner as it is now, whatever it learns later."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from stream_pegasos.common.checks import must_be
 
@@ -31,7 +30,7 @@ def label_of(text: str) -> Label | None:
     return int(whole[1]) if whole is not None and abs(int(whole[1])) <= MOST_EXACT else text or None
 
 
-def label_meant(value: Any, known_labels: Iterable[Label | None] = ()) -> Label | None:
+def label_meant(value: object, known_labels: Iterable[Label | None] = ()) -> Label | None:
     """The label that is meant, alone or beside labels that are known; `None` where there is none.
 
     | given | alone | beside known labels |
@@ -118,7 +117,7 @@ def label_shape(text: str) -> str:
     return "".join(c for c in folded if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cf"))
 
 
-def known_label(value: Any, known_labels: Iterable[Label | None]) -> Label | None:
+def known_label(value: object, known_labels: Iterable[Label | None]) -> Label | None:
     label_reader = LabelsMeant(known_labels)
     label = label_reader(value)
     return label if label is not None and label_reader.knows(label) else None
@@ -173,7 +172,7 @@ class LabelsMeant:
             self._truth = like
         return True
 
-    def __call__(self, value: Any) -> Label | None:
+    def __call__(self, value: object) -> Label | None:
         if not self._equal and isinstance(value, str):
             return label_of(value)
         if isinstance(value, float):

@@ -15,7 +15,7 @@ from stream_pegasos.common.checks import LARGEST_COUNT, check_number, must_be
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, target_array
-from stream_pegasos.engine.pure.driver import PLAIN, are_plain
+from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain
 from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.label_meaning import (
     TRUTHS,
@@ -27,6 +27,7 @@ from stream_pegasos.learners.label_meaning import (
 )
 from stream_pegasos.learners.probabilities import (
     Floats,
+    NumberLearned,
     bounded_by_laplace,
     fill_single_class,
     for_each,
@@ -34,8 +35,6 @@ from stream_pegasos.learners.probabilities import (
     laplace_single_class,
     probabilities_with_labels,
 )
-
-Margins = Any  # of one example by class: a list, or an array where each class has a column
 
 
 @dataclass
@@ -90,14 +89,14 @@ class Labels:
         pair = [*self.known, None, None][:2]
         return (pair[1], pair[0]) if self.positive == 0 else (pair[0], pair[1])
 
-    def find_target(self, y: Any) -> float | None:
+    def find_target(self, y: object) -> float | None:
         """The number of a label that is known."""
         return self.targets.get(y) if type(y) in PLAIN else None
 
     def label_from_target(self, number: float) -> Label:
         return self.known[int(number)]
 
-    def add_labels(self, y: Any) -> Self:
+    def add_labels(self, y: Sequence[Any]) -> Self:
         """Labels that know those in `y` too."""
         new_labels, distinct_labels = self, [*dict.fromkeys(map(check_label, distinct(y)))]
         for label in distinct_labels:
@@ -153,7 +152,9 @@ class Labels:
         labels: NDArray[Any] = label_array(choices)[numbers]
         return labels
 
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
+    def probabilities(
+        self, margins: Margins, calibrated: tuple[float, ...], n_learned: NumberLearned
+    ) -> dict[Any, Any]:
         if len(self.known) < 2:
             return probabilities_with_labels(self._few_probabilities(n_learned))
         result = probabilities_one(margins, calibrated)
@@ -163,7 +164,7 @@ class Labels:
         return dict(zip(self.known, result, strict=False))
 
     def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: Any
+        self, margins: Floats, calibrated: Floats, n_learned: NumberLearned
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probabilities of each example. Labels that came since share what was left for others."""
         if len(self.known) < 2:
@@ -175,15 +176,15 @@ class Labels:
             result = np.where(is_bounded, bounded_by_laplace(result, n_learned), result)
         return self.known[: margins.shape[1]], result
 
-    def _few_probabilities(self, n_learned: Any) -> dict[Any, Any]:
+    def _few_probabilities(self, n_learned: NumberLearned) -> dict[Any, Any]:
         """The probabilities while fewer than two are known. Of a model for two alone River expects that of `True`."""
         if not self.known:
             return {} if self.choices[-1] is None else {False: 0.5, True: 0.5}
         (only,) = self.known
         if self.most == 2 and self.pos_label is None and only == 0:
             return laplace_single_class(only, n_learned, 1)
-        is_named = self.pos_label is not None and self.positive
-        return laplace_single_class(only, n_learned, written_like(self.pos_label, only) if is_named else None)  # type: ignore[arg-type]
+        other = None if self.pos_label is None or not self.positive else written_like(self.pos_label, only)
+        return laplace_single_class(only, n_learned, other)
 
     def scores_many(self, margins: Floats) -> Floats:
         """Of two classes half the distance of the positive margin above the other; else the margin of each class."""
@@ -201,7 +202,7 @@ class Labels:
         scores: Floats = (pair_margins[:, positive] - pair_margins[:, 1 - positive]) / 2.0
         return scores
 
-    def score(self, margins: Margins) -> Any:
+    def score(self, margins: Margins) -> float | dict[Label, float]:
         """What `scores_many` gives for one example; where each class has a score, by label."""
         if not self.pair:
             return dict(zip(self.known, map(float, margins), strict=False))
@@ -212,7 +213,7 @@ class Labels:
         state = {"known": [pack(label) for label in self.known], "positive": pack(self.pos_label)}
         return state | ({"n_alone": None if self.n_alone == math.inf else self.n_alone} if self.n_alone else {})
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         if not isinstance(state["known"], list):
             raise ValueError("the labels must be a list")
         labels, named = [unpack(label) for label in state["known"]], unpack(state["positive"])
@@ -288,16 +289,16 @@ def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
             )
 
 
-def unmet_labels(options: Any, labels: Labels) -> dict[Label, str]:
+def unmet_labels(options: object, labels: Labels) -> dict[Label, str]:
     """The labels that options of an estimator name and that have not come, each with the option."""
     unmet: dict[Label, str] = {}
     for option in ("class_weight", "threshold", "max_false_positive_rate"):
-        label_options = getattr(options, option, None)
+        label_options = vars(options).get(option)
         if isinstance(label_options, Mapping):  # one of weight 0 is never brought
             unmet |= {
                 label: option for label, number in label_options.items() if number and label not in labels.targets
             }
-    pos_label = getattr(options, "pos_label", None)
+    pos_label = vars(options).get("pos_label")
     if pos_label is not None and labels.positive >= len(labels.known):
         unmet[pos_label] = "pos_label"
     return unmet
@@ -314,10 +315,12 @@ def are_clear(labels: Iterable[Label | None]) -> bool:
     return label_set <= {0, 1} or label_set <= {-1, 1} or any(label_set <= {false, true} for false, true in TRUTHS)
 
 
+LabelColumn = Sequence[Any] | NDArray[Any]  # the labels of examples
+
 FEW_LABELS = 16  # an array with no more is searched for each label in turn
 
 
-def targets_many(labels: Labels, y: Any) -> tuple[Labels, Floats]:
+def targets_many(labels: Labels, y: object) -> tuple[Labels, Floats]:
     """The labels with any new ones in `y`, and the target of each."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
         numbers = range(int(y.min()), int(y.max()) + 1)
@@ -362,7 +365,7 @@ def distinct(y: Sequence[Any]) -> Iterable[Any]:
     return dict.fromkeys(y) if are_plain(y) else y
 
 
-def label_list(y: Any) -> list[Any]:
+def label_list(y: object) -> list[Any]:
     values = y.tolist() if hasattr(y, "tolist") and not is_time(y) else listed(y)
     check_column("y", values, "labels")
     if not isinstance(values, Iterable):
@@ -370,7 +373,7 @@ def label_list(y: Any) -> list[Any]:
     return list(values)
 
 
-def is_time(y: Any) -> bool:
+def is_time(y: object) -> bool:
     """Whether these are times or durations of NumPy's, which it may make integers of."""
     return isinstance(y, (np.generic, np.ndarray)) and y.dtype.kind in "mM"
 
@@ -386,7 +389,7 @@ def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
     return array
 
 
-def check_label(y: Any) -> Label:
+def check_label(y: object) -> Label:
     """The label as a plain bool, int or str; NumPy's scalars and whole floats are taken too."""
     label = y.item() if isinstance(y, np.generic) and not is_time(y) else y
     if isinstance(label, float):

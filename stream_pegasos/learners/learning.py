@@ -18,7 +18,7 @@ from stream_pegasos.common.checks import LARGEST_WEIGHT, check_lengths, check_nu
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
-from stream_pegasos.engine.pure.encoders import plain_items
+from stream_pegasos.engine.pure.encoders import Inputs, plain_items
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 from stream_pegasos.features.base import MessageFeatures
 from stream_pegasos.features.frames import n_rows, some_rows
@@ -33,6 +33,7 @@ from stream_pegasos.learners.forgetting import (
 )
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
+    LabelColumn,
     Labels,
     check_label,
     distinct,
@@ -61,7 +62,7 @@ class Batch(NamedTuple):
     """Examples that are being learned: how many were learned before, and what scales features after all of them."""
 
     n_before: int
-    rows: Any
+    rows: Inputs
     weights: Floats
     scaler: FeatureScaler
 
@@ -102,7 +103,7 @@ class Learning(Model):
         self.is_direct_with_weight = self.class_weights.is_fixed and not watched
         self.by_margin = by_margin
 
-    def learn_all(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> None:
+    def learn_all(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> None:
         """Learn examples whose scores nobody asks for, so many at a time that these do not fill the memory."""
         y, n = self._label_list(y), n_rows(rows)
         n_known = len(self.classes)
@@ -154,7 +155,7 @@ class Learning(Model):
             for of, name in self._unmet_labels().items()
         ]
 
-    def _learn_parts(self, encoder: Encoder, rows: Any, y: Any, w: Any, size: int) -> None:
+    def _learn_parts(self, encoder: Encoder, rows: Inputs, y: LabelColumn, w: float | list[float], size: int) -> None:
         n = len(y)
         for begin in range(0, n, size):
             end = min(begin + size, n)
@@ -167,11 +168,11 @@ class Learning(Model):
                     raise
                 raise PartlyLearnedError(begin, self.score_rows(encoder, some_rows(rows, 0, 0)), error) from error
 
-    def _label_list(self, y: Any) -> Any:
+    def _label_list(self, y: object) -> LabelColumn:
         """The labels as a list, or as a plain array with an axis; a masked one would hide what is missing."""
         return y if isinstance(y, list) or (type(y) is np.ndarray and y.ndim == 1) else label_list(y)
 
-    def _n_labels(self, y: Any) -> int:
+    def _n_labels(self, y: LabelColumn) -> int:
         if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim == 1 and len(y):
             low = int(y.min())
             if int(y.max()) - low < len(y):  # counted without a Python object for each
@@ -180,15 +181,15 @@ class Learning(Model):
             return len({*self._each_label(y)})
         return 0
 
-    def _each_label(self, y: Any) -> Iterable[Any]:
+    def _each_label(self, y: Iterable[Any]) -> Iterable[Any]:
         """The labels of examples, at least each once."""
         return label_list(y)
 
-    def _check_label(self, label: Any) -> None:
+    def _check_label(self, label: object) -> None:
         """Check that it is a label; one of an example without weight is not brought, and may be any."""
         check_label(label)
 
-    def _brought(self, y: Any, teaches: Iterable[bool]) -> list[Any]:
+    def _brought(self, y: object, teaches: Iterable[bool]) -> list[Any]:
         """The labels of the examples that teach, once all are checked to be labels."""
         values = label_list(y)
         for label in distinct(values):
@@ -197,7 +198,7 @@ class Learning(Model):
 
     # The work on examples.
 
-    def learn_row(self, encoder: Encoder, x: Any, y: Any, w: float) -> None:
+    def learn_row(self, encoder: Encoder, x: object, y: object, w: float) -> None:
         target = self.labels.find_target(y)
         if not isinstance(w, float) or w != 1.0:
             check_number("w", w, 0.0, LARGEST_WEIGHT)
@@ -221,7 +222,7 @@ class Learning(Model):
         finally:
             self.set_scaler(self.scaler)
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Any, w: float | Iterable[float]) -> RawScores:
+    def learn_rows(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         y = self._label_list(y)
         w = weights_given(w)
         check_lengths("labels", len(y), n_rows(rows))
@@ -260,7 +261,7 @@ class Learning(Model):
                 self.labels = replace(self.labels, n_alone=float(n_before + n))
             self._set_ways(self._is_watched, self.by_margin)
 
-    def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
+    def score_rows(self, encoder: Encoder, rows: Inputs) -> RawScores:
         if (scaler := self.scaler) is not None:
             encoder.check(rows)
             encoder, rows = in_any_column(encoder), scaler.scaled_rows(rows)
@@ -268,7 +269,7 @@ class Learning(Model):
         n = len(raw.margins)
         return raw if n_known > 1 else raw.mask_unseen_classes((n * (n_known < 1), n))
 
-    def scaled(self, x: Any) -> Any:
+    def scaled(self, x: object) -> Any:
         """An example with its numeric features scaled."""
         scaler = self.scaler
         return x if scaler is None else scaler.scaled(x)
@@ -297,16 +298,17 @@ class Learning(Model):
             self._scaling = None
             self._set_ways(self._is_watched, self.by_margin)
 
-    def _scaled_to_learn(self, rows: Any, weights: Floats) -> Any:
+    def _scaled_to_learn(self, rows: Inputs, weights: Floats) -> Any:
         """The rows to be learned, each with its numeric features scaled as they are known before it."""
-        before: Any = self.scaler
+        before = self.scaler
+        assert before is not None
         scaler = copy.copy(before)
         scaled = scaler.learned_rows(rows, weights.tolist())
         self._scaling = before, Batch(self.n_learned, rows, weights, scaler)
         return scaled
 
     def _learn_scaled(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn rows as `_learn_targets` does, with numeric features scaled."""
         if self._scaling is None:
@@ -331,7 +333,7 @@ class Learning(Model):
         return 0 if n_known else first, second
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn rows with the targets of these labels, which the model does not have yet."""
         n_before_two, parts = self._n_before_two(labels, targets, weights), list[tuple[Floats, Floats]]()
@@ -341,7 +343,7 @@ class Learning(Model):
     def _learn_blocks(
         self,
         encoder: Encoder,
-        rows: Any,
+        rows: Inputs,
         targets: Floats,
         weights: Floats | None,
         parts: list[tuple[Floats, Floats]],
@@ -419,7 +421,7 @@ class Learning(Model):
         return self.recency
 
 
-def plain_rows(encoder: Encoder, rows: Any) -> Any:
+def plain_rows(encoder: Encoder, rows: Inputs) -> Any:
     """Rows that can be learned; of dicts each value is read once, as whatever reads it may use the model."""
     if isinstance(rows, tuple):
         encoder.check(rows)
@@ -432,7 +434,7 @@ def in_any_column(encoder: Encoder) -> Encoder:
     return Rows(DIRECT_LIMIT) if isinstance(encoder, Rows) else encoder
 
 
-def _checked_weights(rows: Any, y: Any, w: float | Iterable[float]) -> float | list[float]:
+def _checked_weights(rows: Inputs, y: LabelColumn, w: float | Iterable[float]) -> float | list[float]:
     """The weights of rows that are learned in parts: one for all, or a list."""
     values = weights_given(w)
     check_lengths("labels", len(y), n_rows(rows))

@@ -11,7 +11,7 @@ from stream_pegasos.learners.model import Model
 __all__ = ["load", "load_with_progress"]
 
 
-def load(path: str | os.PathLike[str], vectors: Any = None) -> Model:
+def load(path: str | os.PathLike[str], vectors: object = None) -> Model:
     """Read a model of any class of the package from a file. A drift detector in it begins anew.
 
     Parameters
@@ -47,7 +47,7 @@ def load(path: str | os.PathLike[str], vectors: Any = None) -> Model:
     return load_with_progress(path, vectors)[0]
 
 
-def load_with_progress(path: str | os.PathLike[str], vectors: Any = None) -> tuple[Model, Any]:
+def load_with_progress(path: str | os.PathLike[str], vectors: object = None) -> tuple[Model, Any]:
     """The model in a file, and what `snapshot` was given beside it."""
     model, progress = read_model(path, vectors)
     assert isinstance(model, Model)

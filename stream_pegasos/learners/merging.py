@@ -6,8 +6,8 @@ import copy
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,14 @@ from stream_pegasos.engine.pure.adaptive_state import declared
 from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.features.base import FeatureUnion
-from stream_pegasos.learners.decisions import Decisions
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.decisions import Decision, Decisions
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.feature_scaler import merge_scalers
 from stream_pegasos.learners.forgetting import Recency
 from stream_pegasos.learners.model import Model
+from stream_pegasos.learners.ordinal import OrderedLabels
+from stream_pegasos.learners.text import TextClassifier
 
 __all__ = ["check_parts", "drop_unchanged", "merge", "merge_changes", "merge_into"]
 
@@ -100,67 +103,76 @@ def merge(base: C, parts: Iterable[C]) -> C:
     >>> model.n_iterations, model.predict_many(["watches", "a prize", "agenda"]).tolist()
     (6, ['spam', 'spam', 'ham'])
     """
-    models: list[Any] = [base, *parts]
+    models = [base, *parts]
     for model in models:
         if not isinstance(model, Model):
             raise TypeError(must_be("a model", "a classifier of this package", type(model)))
     check_parts(models)
     merged, *after = [copy.deepcopy(model) for model in models]
     if len(after) == 1:
-        return after[0]  # type: ignore[no-any-return]
+        return after[0]
     merge_into(merged, after)
-    return merged  # type: ignore[no-any-return]
+    return merged
 
 
-def merge_into(base: Any, parts: Sequence[Any]) -> None:
+def merge_into(base: Model, parts: Sequence[Model]) -> None:
     """`merge` without checks and copies: the base takes what the parts have learned, and these may change on the way.
     Parts may lack what is as in the base, also one that is alone.
     """
     for part in parts:
         part.flush()
     busy = [part for part in parts if part.n_learned > base.n_learned] or parts[:1]  # others add nothing
-    take_parts([model.parts["classifier"] for model in (base, *busy)])
+    take_parts([classifier_part(model) for model in (base, *busy)])
     base.flush()
-    if names := [part.names for part in parts if getattr(part, "names", None) is not None]:
+    names = [part.names for part in parts if isinstance(part, TextClassifier) and part.names is not None]
+    if names and isinstance(base, TextClassifier):
         base.keep_names()
+        assert base.names is not None
         base.names.take(base, names)
+
+
+def classifier_part(model: Model) -> Classifier:
+    """The classifier that learns: the model itself, or the one within it."""
+    classifier = model.parts["classifier"]
+    assert isinstance(classifier, Classifier)
+    return classifier
 
 
 def drop_unchanged(base: Model, part: Model) -> None:
     """Have a part lack what is as in the base, so that little is sent; it is for `merge_into`, or `merge` with
     others.
     """
-    old, core = (cast(Any, model.parts["classifier"]) for model in (base, part))
+    old, core = classifier_part(base), classifier_part(part)
     before, after = old.learner.get_state(), core.learner.get_state()
     if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
         half_life = core.learner.parameters["half_life"]
         keep_features(core, after, is_changed(in_double(before), in_double(after), half_life))
 
 
-def merge_changes(base: Any, parts: Sequence[Any]) -> None:
+def merge_changes(base: Model, parts: Sequence[Model]) -> None:
     """`merge_into` of parts without what is as in the base, which is then without it, too."""
-    keys = [part.parts["classifier"].learner.get_state()["keys"] for part in parts]
+    keys = [classifier_part(part).learner.get_state()["keys"] for part in parts]
     merge_into(base, parts)
-    core = base.parts["classifier"]
+    core = classifier_part(base)
     state = core.learner.get_state()
     if not core.vocabulary.names and "evidence" in state:
         keep_features(core, state, np.isin(state["keys"], np.concatenate(keys)))
 
 
-def keep_features(core: Any, state: State, mask: NDArray[np.bool_]) -> None:
+def keep_features(core: Classifier, state: State, mask: NDArray[np.bool_]) -> None:
     declaration = declared("ovr" if has_column_each(state) else "two", "n_steady" in state)
     core.learner.set_state(declaration.selected(state, mask))
 
 
-def take_parts(cores: Sequence[Any]) -> None:
+def take_parts(cores: Sequence[Classifier]) -> None:
     """Have the first classifier know what the others have learned, which may change on the way."""
     base = cores[0]
     numbers = share_labels(cores)
     merge_limits(cores)
-    if getattr(base, "f1", None) is not None:
-        base.f1.take([core.f1 for core in cores[1:]])
-    if getattr(base, "conformal", None) is not None:
-        base.conformal = base.conformal.merged([core.conformal for core in cores[1:]])
+    if base.f1 is not None:
+        base.f1.take([core.f1 for core in cores[1:] if core.f1 is not None])
+    if base.conformal is not None:
+        base.conformal = base.conformal.merged([core.conformal for core in cores[1:] if core.conformal is not None])
     states, parameters = core_states(cores), base.learner.parameters
     reduction = parameters["reduction"]
     if "evidence" in states[0]:
@@ -168,13 +180,15 @@ def take_parts(cores: Sequence[Any]) -> None:
         reduction = "ovr" if reduction == "two" and has_column_each(states[0]) else reduction
         if reduction != "multilabel":
             warn_of_sorted_parts(states, half_life)
-        order = getattr(base.labels, "order", np.zeros(0, np.int64))
+        order = base.labels.order if isinstance(base.labels, OrderedLabels) else np.zeros(0, np.int64)
         base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
         base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer"))
     base.recency = Recency()  # as features have another order
     scalers = [core.scaler for core in cores]
-    base.set_scaler(None if None in scalers else merge_scalers(scalers[0], scalers[1:]))
+    known_scalers = [scaler for scaler in scalers if scaler is not None]
+    are_all_known = len(known_scalers) == len(scalers)
+    base.set_scaler(merge_scalers(known_scalers[0], known_scalers[1:]) if are_all_known else None)
     before, *after = [Counter(core.class_weights.counts) for core in cores]
     base.class_weights.counts = sum((of_part - before for of_part in after), before)
 
@@ -192,12 +206,12 @@ def warn_of_sorted_parts(states: Sequence[State], half_life: float) -> None:
         )
 
 
-def check_parts(models: Sequence[Any]) -> None:
+def check_parts(models: Sequence[Model]) -> None:
     """Raise a TypeError if one cannot be merged, and a ValueError unless the first can be the base of the others."""
     described = []
     for model in models:
-        core = model.parts["classifier"]
-        kind, features = type(core).__name__, model.parts.get("features")
+        core = classifier_part(model)
+        kind, features = type(core).__name__, model.features if isinstance(model, TextClassifier) else None
         if kind not in MERGEABLE:
             raise TypeError(f"a model of {kind} cannot be merged; {', '.join(MERGEABLE)} can")
         parameters = get_parameters(core.inner)
@@ -206,7 +220,7 @@ def check_parts(models: Sequence[Any]) -> None:
         each_kind = features.parts if isinstance(features, FeatureUnion) else [features]
         kinds = [(type(part), part.described()) for part in each_kind if part is not None]
         described.append((kind, parameters, kinds))
-    base = models[0].parts["classifier"]
+    base = classifier_part(models[0])
     if len(models) == 1:
         raise ValueError("models must have at least one model to merge, got none")
     if getattr(base.learner, "n_buffered", 0):
@@ -222,7 +236,7 @@ def check_parts(models: Sequence[Any]) -> None:
             )
 
 
-def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
+def share_labels(cores: Sequence[Classifier]) -> list[NDArray[np.int64]]:
     """Give the base the labels of all, and all a column for the same two classes or one each; return the numbers of
     each model's columns.
     """
@@ -238,7 +252,7 @@ def share_labels(cores: Sequence[Any]) -> list[NDArray[np.int64]]:
     return [np.arange(1)] * len(cores)
 
 
-def core_states(cores: Sequence[Any]) -> list[State]:
+def core_states(cores: Sequence[Classifier]) -> list[State]:
     """The states of learners, in which all models number the names of features alike, those of the base first."""
     numbers: dict[Any, int] = {}
     states = []
@@ -252,13 +266,21 @@ def core_states(cores: Sequence[Any]) -> list[State]:
     return states
 
 
-def merge_limits(cores: Sequence[Any]) -> None:
+def decisions_by_any_label(core: Classifier) -> Mapping[Any, Decision]:
+    return core.decisions.of_label if isinstance(core.decisions, Decisions) else core.decisions or {}
+
+
+def negatives_met(decision: Decision | None) -> Tail:
+    return Tail() if decision is None or decision.limit is None else decision.limit.negatives
+
+
+def merge_limits(cores: Sequence[Classifier]) -> None:
     """Give the limits of false positives of the base the negatives of all."""
-    all_decisions = [getattr(core.decisions, "of_label", core.decisions) or {} for core in cores]
+    all_decisions = [decisions_by_any_label(core) for core in cores]
     merged = {label: of for decisions in reversed(all_decisions) for label, of in decisions.items()}
     for label, decision in merged.items():
         if decision.limit is not None:
-            tails = [decisions[label].limit.negatives if label in decisions else Tail() for decisions in all_decisions]
+            tails = [negatives_met(decisions.get(label)) for decisions in all_decisions]
             places = sorted({place for tail in tails for place in tail.counts})
             states = [{"n": tail.n, "counts": [tail.counts.get(place, 0.0) for place in places]} for tail in tails]
             counts = merged_newest(states, "n", "counts", Tail.MOST)["counts"].tolist()

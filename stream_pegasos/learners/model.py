@@ -17,9 +17,12 @@ from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Encoder, Lock, OneByOne
+from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import weights_given
+from stream_pegasos.learners.core import Core
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model, write_model
@@ -47,18 +50,15 @@ class Model(OneByOne, base.Estimator):
     Attributes
     ----------
     capabilities
-        What the model can do, by name: "texts" (examples are texts), "weights" (features have weights), "explain"
-        (`contributions`; of a text `explain_one`), "several classes" (more than two), "ordered" (classes that are
-        integers, between which errors have a size), "several labels" (an example may have several).
+        What the model can do, each a `Capability` that equals its name: "texts" (examples are texts), "vectors" (which
+        messages may have), "weights" (features have weights), "explain" (`contributions`; of a text `explain_one`),
+        "several classes" (more than two), "ordered" (classes that are integers, between which errors have a size),
+        "several labels" (an example may have several).
     lock
         Whoever holds it finds the model between two steps.
     """
 
-    capabilities: frozenset[str] = frozenset()
-    max_features: int | None = None
-    n_drifts: int = 0
     lock: PureLock
-    vector_source: VectorSource | None = None  # which a file names, but does not have
     # Those of the records that it was taught from, by options of `read`.
     field_names: Mapping[str, str] = MappingProxyType({})
 
@@ -84,7 +84,7 @@ class Model(OneByOne, base.Estimator):
         if not include_attributes:
             params = dict(new_params or {})
             for name in [name for name, value in params.items() if isinstance(value, dict)]:
-                part = getattr(self, name, None)
+                part = vars(self).get(name)
                 params[name] = part.clone(params[name]) if isinstance(part, base.Base) else params[name]
             return super().clone(params)
         if new_params:
@@ -96,8 +96,9 @@ class Model(OneByOne, base.Estimator):
         return [name for name in super().__dir__() if name[0] == "_" or name in PUBLIC or name in get_parameters(self)]
 
     @property
-    def _core(self) -> Any:
-        return self
+    def _core(self) -> Core:
+        """The classifier that learns: the model itself, or the one within it."""
+        raise NotImplementedError
 
     @property
     def parts(self) -> dict[str, base.Base]:
@@ -106,11 +107,12 @@ class Model(OneByOne, base.Estimator):
 
     # One example at a time.
 
-    if TYPE_CHECKING:  # it is the engine's, which knows nothing of labels
+    if TYPE_CHECKING:  # they are the engine's, which knows nothing of labels
 
-        def predict_one(self, x: Any) -> Prediction: ...
+        def predict_one(self, x: object) -> Prediction: ...
+        def predict_prepared(self, encoder: Encoder, x: object) -> Prediction: ...
 
-    def predict_proba_one(self, x: Any) -> dict[Label, float]:
+    def predict_proba_one(self, x: object) -> dict[Label, float]:
         """The probability of each label that is known, none before the first; their sum is 1. `predict_one` gives the
         label with the largest one, unless a threshold or a limit of false positives decides otherwise. While one label
         alone is known it has 1, as River's own have it; `predictions` leaves room for labels to come.
@@ -122,9 +124,9 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.make_probabilities(self._core.encode_margins(encoder, x))  # type: ignore[no-any-return]
+            return self._core.make_probabilities(self._core.encode_margins(encoder, x))
 
-    def predict_set_one(self, x: Any) -> list[Label]:
+    def predict_set_one(self, x: object) -> list[Label]:
         """The labels of a set that holds the right one as often as asked, the likeliest first; [] before any is known.
 
         Parameters
@@ -147,9 +149,11 @@ class Model(OneByOne, base.Estimator):
         """
         if self.coverage is None:
             raise ValueError("predict_set_one: a coverage must be asked for first, as by set_decision(coverage=0.95)")
-        return self.predictions([x]).sets[0]  # type: ignore[index]
+        sets = self.predictions([x]).sets
+        assert sets is not None
+        return sets[0]
 
-    def decision_function_one(self, x: Any) -> float | dict[Label, float]:
+    def decision_function_one(self, x: object) -> float | dict[Label, float]:
         """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
         the margins by class. With ordered classes: the logarithms of their probabilities.
 
@@ -160,11 +164,11 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.decision_score(self._core.encode_margins(encoder, x))  # type: ignore[no-any-return]
+            return self._core.decision_score(self._core.encode_margins(encoder, x))
 
     # Many examples in one call.
 
-    def learn_many(self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1) -> None:
+    def learn_many(self, X: object, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1) -> None:
         """Learn from many examples in turn, as `learn_one` would; only faster.
 
         Parameters
@@ -199,7 +203,7 @@ class Model(OneByOne, base.Estimator):
                 self._name_features(rows, y, w, core.n_learned - n_before)
 
     def predict_learn_many(
-        self, X: Any, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
+        self, X: object, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
     ) -> Predictions:
         """Prequential evaluation in one call: predict each example, then learn it.
 
@@ -224,11 +228,12 @@ class Model(OneByOne, base.Estimator):
                 )
                 return predictions
             except PartlyLearnedError as error:
+                assert error.found is not None
                 n_before_each = core.n_before_each(n_before, len(error.found.margins), y, w)
                 error.predictions = core.make_predictions(error.found, n_before_each)
                 raise
 
-    def predictions(self, X: Any, threads: int = 1) -> Predictions:
+    def predictions(self, X: object, threads: int = 1) -> Predictions:
         """All predictions for each example: label, probabilities and scores.
 
         Parameters
@@ -241,7 +246,7 @@ class Model(OneByOne, base.Estimator):
             predictions: Predictions = self._core.make_predictions(self._core.score_rows(encoder, rows))
         return predictions
 
-    def predict_many(self, X: Any, threads: int = 1) -> Any:
+    def predict_many(self, X: object, threads: int = 1) -> Any:
         """The label of each example, as an array; as a series for a data frame or a series.
 
         Parameters
@@ -252,7 +257,7 @@ class Model(OneByOne, base.Estimator):
         labels = self.predictions(X, threads).labels
         return series_like(X, labels) if is_frame(X) or is_series(X) else labels
 
-    def predict_proba_many(self, X: Any, threads: int = 1) -> Any:
+    def predict_proba_many(self, X: object, threads: int = 1) -> Any:
         """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
         a data frame for a data frame or a series.
 
@@ -269,7 +274,7 @@ class Model(OneByOne, base.Estimator):
             return frame_like(X, dict(zip(classes, probabilities.T, strict=True)))
         return probabilities
 
-    def decision_function_many(self, X: Any, threads: int = 1) -> Any:
+    def decision_function_many(self, X: object, threads: int = 1) -> Any:
         """What the decision on each example rests on, as an array with a row an example.
 
         Parameters
@@ -350,7 +355,7 @@ class Model(OneByOne, base.Estimator):
         ValueError
             If the label is not in `classes`. The model is then as it was before.
         """
-        if "several classes" not in self.capabilities or "ordered" in self.capabilities:
+        if Capability.MULTICLASS not in self.capabilities or Capability.ORDINAL in self.capabilities:
             raise TypeError(f"{type(self._core).__name__} cannot forget a class")
         label = check_label(label)
         with self.lock:
@@ -359,36 +364,56 @@ class Model(OneByOne, base.Estimator):
     # What it knows.
 
     @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset()
+
+    @property
+    def max_features(self) -> int | None:
+        """The largest number of features that are kept; `None` for no limit."""
+        return None
+
+    @property
+    def n_drifts(self) -> int:
+        """How many drifts the detector has detected; 0 without one."""
+        return 0
+
+    @property
+    def vector_source(self) -> VectorSource | None:
+        """What gives a message its vector, if anything; a file names it, but does not have it."""
+        return None
+
+    @property
     def coverage(self) -> float | None:
         """The coverage that is asked for, if any."""
-        return getattr(getattr(self._core, "conformal", None), "coverage", None)
+        conformal = self._core.conformal
+        return None if conformal is None else conformal.coverage
 
     @property
     def classes(self) -> tuple[Label, ...]:
         """The labels that are known, in the order in which they came."""
-        return self._core.classes  # type: ignore[no-any-return]
+        return self._core.classes
 
     @property
     def pair(self) -> tuple[Label | None, ...]:
         """Where an example has a single score: the labels that a score below and above 0 stands for, `None` for one to
         come.
         """
-        return self._core.pair  # type: ignore[no-any-return]
+        return self._core.pair
 
     @property
     def n_learned(self) -> int:
         """How many examples were learned; exact if every example is a step, and otherwise nearly so."""
-        return self._core.n_learned  # type: ignore[no-any-return]
+        return self._core.n_learned
 
     @property
     def n_iterations(self) -> int:
         """The number of steps taken; with several columns, the largest."""
-        return self._core.n_iterations  # type: ignore[no-any-return]
+        return self._core.n_iterations
 
     @property
     def n_features(self) -> int:
         """The number of known features; with a kernel, of support vectors."""
-        return self._core.n_features  # type: ignore[no-any-return]
+        return self._core.n_features
 
     @property
     def weights(self) -> Any:
@@ -402,7 +427,7 @@ class Model(OneByOne, base.Estimator):
 
     def get_weights(self, keys: NDArray[np.int64]) -> Floats:
         """The weights of features that are ints, 0 for unknown ones: a row each, a column a class."""
-        return self._core.get_weights(keys)  # type: ignore[no-any-return]
+        return self._core.get_weights(keys)
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         """Check that all these labels can be learned, in this order, with these weights.
@@ -416,24 +441,24 @@ class Model(OneByOne, base.Estimator):
 
     @property
     def _multiclass(self) -> bool:
-        return "several classes" in self.capabilities
+        return Capability.MULTICLASS in self.capabilities
 
     # What encodes the examples.
 
-    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
+    def encode_one(self, x: object) -> tuple[Encoder, Any]:
         """What encodes an example, and what it takes."""
         raise NotImplementedError
 
-    def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
+    def encode_many(self, X: object, threads: int = 1) -> tuple[Encoder, Inputs]:
         """What encodes examples, and what it takes: a list, or the arrays of a CSR matrix."""
         raise NotImplementedError
 
-    def _encode_many(self, X: Any, threads: int) -> tuple[Encoder, Any]:
+    def _encode_many(self, X: object, threads: int) -> tuple[Encoder, Inputs]:
         check_integer("threads", threads, 1, MOST_THREADS)
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.get_threaded(int(threads)), rows
 
-    def _name_features(self, rows: Any, y: Any, w: Any, n_learned: int) -> None:
+    def _name_features(self, rows: Inputs, y: object, w: object, n_learned: int) -> None:
         """Note what the features of the first `n_learned` rows that teach stand for, if that is asked for."""
 
     # Files.
@@ -445,7 +470,7 @@ class Model(OneByOne, base.Estimator):
         raise NotImplementedError
 
     @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
+    def from_state(cls, arrays: Arrays, names: list[Any], values: dict[str, Any]) -> Self:
         """What `to_state` gave as a model; `find_vectors` among the values finds word vectors that a file names."""
         raise NotImplementedError
 
@@ -482,21 +507,21 @@ class Model(OneByOne, base.Estimator):
             check_replaceable(path)
             write_model(path, lambda file: self._snapshot(None, file, source))
 
-    def snapshot(self, progress: Any = None, file: IO[bytes] | None = None) -> Snapshot:
+    def snapshot(self, progress: object = None, file: IO[bytes] | None = None) -> Snapshot:
         """The state as it is now, to be written while the model goes on learning; with `progress`, such as the position
         in the stream: anything that `pack` takes. Its arrays are copies; or in a file that `write_model` opened, so
         that memory holds no second model.
         """
         return self._snapshot(progress, file, self.vector_source)
 
-    def _snapshot(self, progress: Any, file: IO[bytes] | None, vectors: VectorSource | None) -> Snapshot:
+    def _snapshot(self, progress: object, file: IO[bytes] | None, vectors: VectorSource | None) -> Snapshot:
         with self.lock:
             state = self.to_state(lazy=file is not None)
             taken = Snapshot(type(self).__name__, *state, progress, self.field_names, vectors)
             return taken if file is None else taken.spooled(file)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], vectors: Any = None) -> Self:
+    def load(cls, path: str | os.PathLike[str], vectors: object = None) -> Self:
         """Read a model of this class from a file that `save` wrote; it takes and raises what the function `load` does.
 
         Raises

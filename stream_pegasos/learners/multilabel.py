@@ -16,12 +16,15 @@ from stream_pegasos.common.checks import check_lengths, check_sequence, must_be
 from stream_pegasos.common.packing import get_parameters, pack, pack_parameters, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.features.frames import column_names, frame_like, frame_rows, is_frame, is_series, listed, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import each_weight, weights_given
 from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked
 from stream_pegasos.learners.decisions import (
     Decision,
+    PerLabel,
     changed_by_label,
     copied,
     decisions_by_label,
@@ -32,14 +35,12 @@ from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.f1_decisions import DecisionChange, changed_f1, check_decide_for
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, check_label, unknown_label
+from stream_pegasos.learners.labels import Labels, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import Floats, probabilities_by_class
+from stream_pegasos.learners.probabilities import Floats, NumberLearned, probabilities_by_class
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["MultiLabelClassifier"]
-
-OF_DECISIONS = "threshold", "max_false_positive_rate"
 
 
 @dataclass
@@ -54,13 +55,14 @@ class LabelSets(Labels):
         self.never = tuple(label for label in dict.fromkeys(self.never) if label not in self.targets)
 
     def joined(self, other_labels: Sequence[Labels]) -> Self:
-        never = [label for labels in (self, *other_labels) for label in getattr(labels, "never", ())]
+        label_sets = [labels for labels in (self, *other_labels) if isinstance(labels, LabelSets)]
+        never = [label for labels in label_sets for label in labels.never]
         return replace(super().joined(other_labels), never=tuple(never))
 
     def get_state(self) -> Any:
         return super().get_state() | {"never": [pack(label) for label in self.never]}
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         never = state.get("never", [])
         if not isinstance(never, list):
             raise ValueError("the labels that never held must be a list")
@@ -68,7 +70,7 @@ class LabelSets(Labels):
         self.never = tuple(check_label(unpack(label)) for label in never)
         self.__post_init__()
 
-    def label(self, margins: Margins) -> Any:
+    def label(self, margins: Any) -> Any:
         """Whether each label holds, given its margin or its decision."""
         labels_held = dict(zip(self.known, (margins > 0.0).tolist(), strict=False))
         return labels_held | dict.fromkeys(self.never, False)
@@ -83,14 +85,14 @@ class LabelSets(Labels):
         return label_tuples
 
     def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: Any
+        self, margins: Floats, calibrated: Floats, n_learned: NumberLearned
     ) -> tuple[tuple[Label | None, ...], Floats]:
         """The labels, and the probability that each holds; 0 for those yet to come."""
         return self.known[: margins.shape[1]], np.where(
             np.isfinite(margins), probabilities_by_class(margins, calibrated), 0.0
         )
 
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
+    def probabilities(self, margins: Any, calibrated: tuple[float, ...], n_learned: NumberLearned) -> dict[Any, Any]:
         """The probability that each label holds, and that it does not."""
         values = probabilities_by_class(margins, np.array(calibrated)).tolist()
         pairs = [*zip(self.known, values, strict=False), *((label, 0.0) for label in self.never)]
@@ -155,21 +157,21 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     [('grain', 'ship'), ()]
     """
 
-    capabilities = frozenset(["weights", "explain", "several classes", "several labels"])
+    capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS, Capability.MULTILABEL])
     learner: AdaptiveLearner
     labels: LabelSets
+    decisions: dict[Label, Decision]
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not issubclass(type(self.classifier), AdaptiveClassifier):
             raise TypeError(must_be("classifier", "an AdaptiveClassifier", type(classifier)))
-        for name in ("class_weight", "pos_label"):
-            if getattr(self.classifier, name) is not None:
+        options = {"class_weight": self.classifier.class_weight, "pos_label": self.classifier.pos_label}
+        for name, option in options.items():
+            if option is not None:
                 raise ValueError(f"{name} must be None, as an example may have several labels here")
         self._drift = DriftWatch(self.classifier.drift_detector)
-        self.decisions: dict[Label, Decision] = decisions_by_label(
-            self.classifier.threshold, self.classifier.max_false_positive_rate
-        )
+        self.decisions = decisions_by_label(self.classifier.threshold, self.classifier.max_false_positive_rate)
         self.of_others = make_default_decision(self.classifier)
         self.f1 = changed_f1(None, self.classifier.decide_for, exclusive=False)
         self.conformal = changed_coverage(None, self.classifier.coverage)
@@ -205,14 +207,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
         new = super().clone(new_params, include_attributes)
-        if all(getattr(new.classifier, name) == getattr(self.classifier, name) for name in OF_DECISIONS):
+        if decision_options(new.classifier) == decision_options(self.classifier):
             new.of_others = self.of_others.renewed()  # which decisions by label do not tell
         return new
 
     def drop_class(self, label: Label) -> None:
         if self.f1 is not None:
             self.f1.forget(label)
-        decision, options = self.decisions.get(label), [getattr(self.classifier, name) for name in OF_DECISIONS]
+        decision, options = self.decisions.get(label), decision_options(self.classifier)
         is_named = any(isinstance(option, Mapping) and label in option for option in options)
         if decision is not None and (is_named or decision.parameters != self.of_others.parameters):
             self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
@@ -225,14 +227,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return self.classifier
 
     @property
-    def max_features(self) -> int | None:  # type: ignore[override]
+    def max_features(self) -> int | None:
         return self.classifier.max_features
 
-    def label_of(self, margins: Margins) -> Any:
+    def label_of(self, margins: Any) -> Any:
         decided = self._decided(self.labels, RawScores(margins[np.newaxis], np.array([self.learner.calibrated])))
         return self.labels.label(margins if decided is None else decided[0])
 
-    def learn_rows(self, encoder: Encoder, rows: Any, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
+    def learn_rows(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
         sets = [whether_each_holds(labels) for labels in read_label_sets(y)]
         check_lengths("labels", len(sets), n_rows(rows))
         w = weights_given(w)
@@ -265,17 +267,17 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self._tell_of_options()
         return raw
 
-    def _label_list(self, y: Any) -> Any:
+    def _label_list(self, y: object) -> list[Any]:
         return [*read_label_sets(y)]
 
-    def _each_label(self, y: Any) -> Iterable[Any]:
+    def _each_label(self, y: Iterable[Any]) -> Iterable[Any]:
         return itertools.chain.from_iterable(map(whether_each_holds, y))
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         for labels in read_label_sets(y):
             whether_each_holds(labels)
 
-    def predict_many(self, X: Any, threads: int = 1) -> Any:
+    def predict_many(self, X: object, threads: int = 1) -> Any:
         """The labels predicted for each example, as an array of tuples; for a data frame or a series, a data frame with
         a column a label.
 
@@ -342,15 +344,16 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         decided = raw.margins[0] > 0.0 if raw.decided is None else raw.decided[0]
         return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
 
-    def _explained(self, encoder: Encoder, x: Any, label: Any) -> Columns:
+    def _explained(self, encoder: Encoder, x: object, label: Label | None) -> Columns:
         if label is not None:
             return super()._explained(encoder, x, label)
         margins = self.encode_margins(encoder, x)
-        return [(int(margins.argmax()), 1.0)] if len(margins) else []
+        return [(int(np.argmax(margins)), 1.0)] if len(margins) else []
 
     def _set(self, target: float) -> list[int]:
         starts, numbers = self.learner.sets
-        return numbers[starts[int(target)] : starts[int(target) + 1]].tolist()  # type: ignore[no-any-return]
+        set_numbers: list[int] = numbers[starts[int(target)] : starts[int(target) + 1]].tolist()
+        return set_numbers
 
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
         return 0, 0  # whether a label holds does not wait for another one
@@ -371,7 +374,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def _made_with(cls, parameters: dict[str, Any]) -> Self:
         return cls(AdaptiveClassifier(**parameters))
 
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: dict[str, Any]) -> None:
         super()._take_state(state, names, values)
         if "others" in values:
             self.of_others = Decision(*values["others"])
@@ -383,6 +386,10 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             limit.set_state(state_of_limit)
 
 
+def decision_options(classifier: AdaptiveClassifier) -> tuple[PerLabel, PerLabel]:
+    return classifier.threshold, classifier.max_false_positive_rate
+
+
 def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
     """The decision on labels without one of their own."""
     threshold, rate = classifier.threshold, classifier.max_false_positive_rate
@@ -391,7 +398,7 @@ def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
     return Decision(threshold, rate)
 
 
-def read_label_sets(y: Any) -> Iterable[Any]:
+def read_label_sets(y: object) -> Iterable[Any]:
     """The labels of each example, from a sequence or from River's data frame with a column a label."""
     if isinstance(y, np.ndarray) and y.ndim > 1:
         raise TypeError("y must be a sequence of labels, a set or list an example, or a data frame, got a matrix")
@@ -404,7 +411,7 @@ def read_label_sets(y: Any) -> Iterable[Any]:
     return label_sets
 
 
-def whether_each_holds(y: Any) -> dict[Label, bool]:
+def whether_each_holds(y: object) -> dict[Label, bool]:
     if isinstance(y, Mapping):
         return {check_label(label): is_held(label, holds) for label, holds in y.items()}
     if isinstance(y, np.ndarray):
@@ -417,7 +424,7 @@ def whether_each_holds(y: Any) -> dict[Label, bool]:
     return dict.fromkeys(labels, True)
 
 
-def is_held(label: Any, holds: Any) -> bool:
+def is_held(label: object, holds: object) -> bool:
     """Whether a label holds, from a truth value or a number that is 0 or 1."""
     if isinstance(holds, (np.bool_, Number)) and bool(holds) == holds:
         return bool(holds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -15,16 +15,19 @@ from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.packing import get_parameters, pack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.engine.pure.driver import Margins
+from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked, include_best, outward
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Contributions, explain
 from stream_pegasos.learners.f1_decisions import DecisionChange
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, Margins, check_label, label_list
+from stream_pegasos.learners.labels import Labels, check_label, label_list
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import Floats, fill_single_class, probabilities_with_labels
+from stream_pegasos.learners.probabilities import Floats, NumberLearned, fill_single_class, probabilities_with_labels
 from stream_pegasos.learners.watched import WatchedClassifier
 
 __all__ = ["OrdinalClassifier"]
@@ -37,17 +40,17 @@ class OrderedLabels(Labels):
     by_label: bool = True
 
     @property
-    def classes(self) -> tuple[Label, ...]:
+    def classes(self) -> tuple[int, ...]:
         return tuple(sorted(self.targets))
 
     @property
     def order(self) -> NDArray[np.int64]:
         return np.array([self.targets[label] for label in self.classes], np.int64)
 
-    def add_labels(self, y: Any) -> Self:
+    def add_labels(self, y: Sequence[Any]) -> Self:
         return super().add_labels([check_integer_label(label) for label in y])
 
-    def label(self, margins: Margins) -> Any:
+    def label(self, margins: Any) -> Any:
         return self.choices[self.medians(margins[np.newaxis])[0]]
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -64,7 +67,7 @@ class OrderedLabels(Labels):
         return medians
 
     def probabilities_many(
-        self, margins: Floats, calibrated: Floats, n_learned: Any
+        self, margins: Floats, calibrated: Floats, n_learned: NumberLearned
     ) -> tuple[tuple[Label | None, ...], Floats]:
         order = self.class_order(margins)
         if len(order) == 1:
@@ -72,7 +75,7 @@ class OrderedLabels(Labels):
         result = fill_single_class(np.exp(margins[:, order]), margins[:, order], n_learned)
         return tuple(self.known[number] for number in order.tolist()), result
 
-    def probabilities(self, margins: Margins, calibrated: tuple[float, ...], n_learned: Any) -> dict[Any, Any]:
+    def probabilities(self, margins: Any, calibrated: tuple[float, ...], n_learned: NumberLearned) -> dict[Any, Any]:
         classes, result = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
         return probabilities_with_labels(dict(zip(classes, result[0].tolist(), strict=True)))
 
@@ -80,7 +83,7 @@ class OrderedLabels(Labels):
         order: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
         return order
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Mapping[str, Any]) -> None:
         super().set_state(state)
         for label in self.known:
             check_integer_label(label)
@@ -145,12 +148,12 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     ['awful', 'dull', 'fine', 'superb']
     """
 
-    capabilities = frozenset(["weights", "explain", "several classes", "ordered"])
+    capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS, Capability.ORDINAL])
     learner: AdaptiveLearner
     labels: OrderedLabels
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
-        self.classifier: Any = AdaptiveClassifier() if classifier is None else classifier
+        self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if isinstance(classifier, PegasosClassifier):
             raise TypeError(
                 "an OrdinalClassifier is made of an AdaptiveClassifier; the pairs of neighbouring labels, each with a "
@@ -158,9 +161,9 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             )
         if not issubclass(type(self.classifier), AdaptiveClassifier):
             raise TypeError(must_be("classifier", "an AdaptiveClassifier", type(classifier)))
-        defaults = get_parameters(AdaptiveClassifier())
+        parameters, defaults = get_parameters(self.classifier), get_parameters(AdaptiveClassifier())
         for name in ("pos_label", "threshold", "max_false_positive_rate", "decide_for"):
-            if getattr(self.classifier, name) != defaults[name]:
+            if parameters[name] != defaults[name]:
                 raise ValueError(f"{name} must be left out, as an OrdinalClassifier does not use it")
         self._drift, coverage = DriftWatch(self.classifier.drift_detector), self.classifier.coverage
         self.conformal = changed_coverage(None, coverage)
@@ -170,21 +173,21 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     @property
     def inner(self) -> AdaptiveClassifier:
-        return self.classifier  # type: ignore[no-any-return]
+        return self.classifier
 
     @property
-    def max_features(self) -> int | None:  # type: ignore[override]
-        return self.classifier.max_features  # type: ignore[no-any-return]
+    def max_features(self) -> int | None:
+        return self.classifier.max_features
 
     @property
     def classes(self) -> tuple[int, ...]:
-        return self.labels.classes  # type: ignore[return-value]
+        return self.labels.classes
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         for label in label_list(y):
             check_integer_label(label)
 
-    def _check_label(self, label: Any) -> None:
+    def _check_label(self, label: object) -> None:
         check_integer_label(label)
 
     def _packed_parameters(self) -> dict[str, Any]:
@@ -202,20 +205,20 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         shown_values: Floats = numbers[:, 0] + 0.0
         return shown_values
 
-    def contributions(self, encoder: Encoder, x: Any, label: Any = None) -> Contributions:
+    def contributions(self, encoder: Encoder, x: object, label: Label | None = None) -> Contributions:
         if label is not None:
             expected = "None, as of ordered classes only the place among them is explained"
             raise ValueError(must_be("label", expected, label))
         return explain(self.learner, encoder, self.scaled(x), [(0, 1.0)], add_intercept=False)
 
-    def make_predictions(self, raw: RawScores, n_learned: Any = None) -> Predictions:
+    def make_predictions(self, raw: RawScores, n_learned: NumberLearned | None = None) -> Predictions:
         predictions = super().make_predictions(raw, n_learned)
         order = self.labels.class_order(raw.margins)
         predictions.scores = raw.margins[:, order]
         predictions.members = None if raw.members is None else raw.members[:, order]
         return predictions
 
-    def decision_score(self, margins: Margins) -> Any:
+    def decision_score(self, margins: Margins) -> dict[Label, float]:
         return {label: float(margins[int(self.labels.targets[label])]) for label in self.classes}
 
     def learn_rows(self, *args: Any) -> RawScores:
@@ -227,7 +230,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
             raise
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         assert isinstance(labels, OrderedLabels)
         self.learner.order = labels.order
@@ -260,7 +263,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         return bool(labels.medians(raw.margins)[0] != target)
 
 
-def check_integer_label(y: Any) -> int:
+def check_integer_label(y: object) -> int:
     label = check_label(y)
     if isinstance(label, str):
         raise TypeError(must_be("an ordered label", "an integer, such as 0 to 4 for one to five stars", y))

@@ -23,6 +23,7 @@ from stream_pegasos.common.checks import (
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
 from stream_pegasos.engine.pure.weights import INTERCEPT
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.label_meaning import Label
@@ -153,7 +154,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     ['sport', 'money', 'weather']
     """
 
-    capabilities = frozenset(["weights", "explain", "several classes"])
+    capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS])
 
     l2: float = 1e-4
     batch_size: int = 1

@@ -142,9 +142,9 @@ def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
     first = parts[0]
     if len(parts) == 1:
         return first
-    scores, labels, probabilities = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("scores", "labels", "probabilities")
-    )
+    scores = np.concatenate([part.scores for part in parts])
+    labels = np.concatenate([part.labels for part in parts])
+    probabilities = np.concatenate([part.probabilities for part in parts])
     members = None if first.members is None else np.concatenate([part.members for part in parts])
     return settled(scores, labels, (first.classes, probabilities), first.limited, first.pair, members)
 
@@ -212,7 +212,9 @@ class PartlyLearnedError(RuntimeError):
         Their raw scores from before they were learned; and the predictions, if they were asked for.
     """
 
-    def __init__(self, n_learned: int, raw: Any, reason: Exception, predictions: Predictions | None = None) -> None:
+    def __init__(
+        self, n_learned: int, raw: RawScores | None, reason: Exception, predictions: Predictions | None = None
+    ) -> None:
         super().__init__(n_learned, raw, reason, predictions)
         self.n_learned = n_learned
         self.found = raw

@@ -22,6 +22,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+NumberLearned = int | NDArray[np.int64]  # how many examples were learned before an example, or before each of several
 MOST_NUMBERS = 1 << 18  # that are worked on at a time, or what is found on the way takes many times what is returned
 
 
@@ -40,7 +41,7 @@ def probabilities_by_class(margins: Floats, calibrated: Floats) -> Floats:
     return np.maximum(scaled, 0.5 + 2.0**-53, out=scaled, where=margins > 0.0)
 
 
-def laplace_single_class(label: Any, n_learned: Any, other: Any = None) -> dict[Any, Any]:
+def laplace_single_class(label: object, n_learned: NumberLearned, other: object = None) -> dict[Any, Any]:
     """After n examples of one label, by Laplace's rule of succession; `None` is any other label. Of an array of n,
     arrays.
     """
@@ -55,7 +56,7 @@ def probabilities_with_labels(probabilities: Mapping[Any, Any]) -> dict[Any, Any
     return {label: 1.0 if None in probabilities else p for label, p in probabilities.items() if label is not None}
 
 
-def bounded_by_laplace(probabilities: Floats, n_learned: Any) -> Floats:
+def bounded_by_laplace(probabilities: Floats, n_learned: NumberLearned) -> Floats:
     """Probabilities, of which none is surer than `laplace_single_class` after as many examples of one label."""
     surest = laplace_single_class(True, n_learned)[True]
     bounded: Floats = np.clip(probabilities, 1.0 - surest, surest)
@@ -67,7 +68,7 @@ def know_two(margins: Floats) -> bool:
     return len(margins) > 0 and int(np.isfinite(margins[0]).sum()) > 1
 
 
-def fill_single_class(probabilities: Floats, margins: Floats, n_learned: Any) -> Floats:
+def fill_single_class(probabilities: Floats, margins: Floats, n_learned: NumberLearned) -> Floats:
     """The probabilities, with `laplace_single_class` where one class alone was known; those to come share the rest."""
     if margins.shape[1] < 2 or know_two(margins):
         return probabilities

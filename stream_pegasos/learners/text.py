@@ -13,17 +13,19 @@ from river import base
 
 from stream_pegasos.common.checks import check_integer, must_be
 from stream_pegasos.engine import Encoder
+from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.message import FieldsMet
 from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.descriptions import Descriptions, Lessons, make_lessons
 from stream_pegasos.learners.explanations import INTERCEPT, words
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays, find_model_class, packed_features, unpacked_features
-from stream_pegasos.learners.label_meaning import Prediction
+from stream_pegasos.learners.label_meaning import Label, Prediction
 from stream_pegasos.learners.model import Model
 
 __all__ = ["TextClassifier"]
@@ -111,7 +113,7 @@ class TextClassifier(ModelOfAnyKind):
         kind = type(self.classifier)  # isinstance would see through pipelines, as River has it
         if not issubclass(kind, Classifier):
             raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
-        if self.vector_source is not None and "vectors" not in self.capabilities:
+        if self.vector_source is not None and Capability.VECTORS not in self.capabilities:
             raise ValueError(
                 f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
                 "OrdinalClassifier or MultiLabelClassifier made with one"
@@ -134,23 +136,23 @@ class TextClassifier(ModelOfAnyKind):
         self._begin()
 
     @property
-    def capabilities(self) -> frozenset[str]:  # type: ignore[override]
+    def capabilities(self) -> frozenset[Capability]:
         return self.classifier.capabilities | {
-            "texts",
-            *(["vectors"] if isinstance(self.classifier.inner, AdaptiveClassifier) else []),
+            Capability.TEXTS,
+            *([Capability.VECTORS] if isinstance(self.classifier.inner, AdaptiveClassifier) else []),
         }
 
     @property
-    def vector_source(self) -> VectorSource | None:  # type: ignore[override]
+    def vector_source(self) -> VectorSource | None:
         """What gives a message its vector, if anything: a table of word vectors, or an encoder."""
         return self.features.vector_source
 
     @property
-    def max_features(self) -> int | None:  # type: ignore[override]
+    def max_features(self) -> int | None:
         return self.classifier.max_features
 
     @property
-    def n_drifts(self) -> int:  # type: ignore[override]
+    def n_drifts(self) -> int:
         return self.classifier.n_drifts
 
     @property
@@ -166,7 +168,7 @@ class TextClassifier(ModelOfAnyKind):
         """By which River tells what kind of model a pipeline is; so this one is of the kind of its classifier."""
         return self.classifier
 
-    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: object, y: object, w: float = 1.0) -> None:
         """Learn from one text.
 
         Parameters
@@ -231,9 +233,9 @@ class TextClassifier(ModelOfAnyKind):
 
     def make_lessons(self, descriptions: Descriptions) -> Lessons:
         """What `describe` learns: messages and labels as this model takes them."""
-        return make_lessons(descriptions, "several labels" in self.capabilities, self.features.make_message)
+        return make_lessons(descriptions, Capability.MULTILABEL in self.capabilities, self.features.make_message)
 
-    def predict_one(self, x: Any) -> Prediction:  # type: ignore[override]
+    def predict_one(self, x: object) -> Prediction:  # type: ignore[override]
         """The label of a text, as the classifier gives it.
 
         Parameters
@@ -244,7 +246,7 @@ class TextClassifier(ModelOfAnyKind):
         text = self.features.prepare(x)
         if self.fields_met.lacking:
             self.fields_met.meet([x])
-        return self.classifier.predict_prepared(self.features.scanner, text)  # type: ignore[no-any-return]
+        return self.classifier.predict_prepared(self.features.scanner, text)
 
     def keep_names(self) -> None:
         """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their
@@ -265,18 +267,18 @@ class TextClassifier(ModelOfAnyKind):
         >>> "pills" in dict(model.names.weights(model, 0))
         True
         """
-        if "weights" not in self.capabilities:
+        if Capability.WEIGHTS not in self.capabilities:
             raise TypeError(f"{type(self.classifier).__name__} has no weights whose names could be kept")
         if self.names is None:
             self.names = FeatureNames()
 
-    def _name_features(self, rows: Any, y: Any, w: Any, n_learned: int) -> None:
+    def _name_features(self, rows: Inputs, y: Any, w: Any, n_learned: int) -> None:
         if self.names is not None and n_learned:
             teaching = self._core.class_weights.teaching(y, w)
             taught = rows if teaching is None else itertools.compress(rows, teaching)
             self.names.learned(self, itertools.islice(taught, n_learned))
 
-    def explain_one(self, x: Any, label: Any = None, limit: int | None = None) -> dict[str, float]:
+    def explain_one(self, x: object, label: Label | None = None, limit: int | None = None) -> dict[str, float]:
         """Explain a prediction: what each word of the text adds to the margin, largest size first.
 
         With two classes this is the margin of the positive class. With more, it is how far the margin of the predicted
@@ -308,7 +310,7 @@ class TextClassifier(ModelOfAnyKind):
         ngrams = self.explain_ngrams_one(x, label).items()
         return dict([*words(ngrams, self.features.texts(x)).items()][:limit])
 
-    def explain_ngrams_one(self, x: Any, label: Any = None, limit: int | None = None) -> dict[str, float]:
+    def explain_ngrams_one(self, x: object, label: Label | None = None, limit: int | None = None) -> dict[str, float]:
         """What each n-gram of the text adds to the margin that `explain_one` explains, largest size first.
 
         An n-gram of the name `"(intercept)"` is added to the intercept. One that begins or ends with a space is the
@@ -324,7 +326,7 @@ class TextClassifier(ModelOfAnyKind):
             for all. Of n-grams that share a column one is named then, with all that it adds. A few take a fraction of
             the time.
         """
-        if "explain" not in self.capabilities:
+        if Capability.EXPLAIN not in self.capabilities:
             raise TypeError(must_be("classifier", "a linear one for explain_one", type(self.classifier)))
         if limit is not None:
             check_integer("limit", limit, 1, 1 << 53)
@@ -352,20 +354,22 @@ class TextClassifier(ModelOfAnyKind):
             for ngram, value in columns[column]:
                 yield ngram, contribution * value / total
 
-    def _heaviest(self, limit: int, prepared: Any, contributions: Mapping[int, float]) -> Iterator[tuple[str, float]]:
+    def _heaviest(
+        self, limit: int, prepared: object, contributions: Mapping[int, float]
+    ) -> Iterator[tuple[str, float]]:
         sizes = heapq.nlargest(limit, map(abs, contributions.values()))
         least = sizes[-1] if len(sizes) == limit else 0.0
         columns = [column for column, value in contributions.items() if value and abs(value) >= least]
         for column, ngram in self.features.names(prepared, columns).items():
             yield ngram, contributions[column]
 
-    def encode_one(self, x: Any) -> tuple[Encoder, Any]:
+    def encode_one(self, x: object) -> tuple[Encoder, Any]:
         text = self.features.prepare(x)
         if self.fields_met.lacking:
             self.fields_met.meet([x])
         return self.features.scanner, text
 
-    def encode_many(self, X: Any, threads: int = 1) -> tuple[Encoder, Any]:
+    def encode_many(self, X: object, threads: int = 1) -> tuple[Encoder, Inputs]:
         if not self.fields_met.lacking:
             return self.features.scanner, self.features.prepare_many(X, threads)
         messages = [*self.features.messages(X)]
@@ -385,15 +389,16 @@ class TextClassifier(ModelOfAnyKind):
         return arrays, names, values
 
     @classmethod
-    def from_state(cls, arrays: Arrays, names: list[Any], values: Any) -> Self:
-        classifier: Any = find_model_class(values["kind"]).from_state(arrays, names, values["classifier"])
+    def from_state(cls, arrays: Arrays, names: list[Any], values: dict[str, Any]) -> Self:
+        classifier = find_model_class(values["kind"]).from_state(arrays, names, values["classifier"])
         model = cls(unpacked_features(values, values["find_vectors"]), classifier)
         n, n_known = model.vector_source.n_dimensions if model.vector_source else 0, len(arrays.get("vector_mean", ()))
         if n_known not in (0, n):
             raise ValueError(f"the classifier knows vectors of {n_known} numbers, but those of messages have {n}")
         if "names" in values:
             model.keep_names()
-            model.names.set_state(values["names"])  # type: ignore[union-attr]
+            assert model.names is not None
+            model.names.set_state(values["names"])
         return model
 
     def vectors_met(self) -> WordVectors:

@@ -12,14 +12,17 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.merging import COUNTS_OF_FEATURE
 from stream_pegasos.engine.pure import AdaptiveLearner
+from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.engine.pure.half_life import aged, steady_before
 from stream_pegasos.features.frames import some_rows
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.coverage import NEVER, Coverage
+from stream_pegasos.learners.decisions import Decision, Decisions
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.f1_decisions import F1Decision
 from stream_pegasos.learners.feature_scaler import IDLE, FeatureScaler
 from stream_pegasos.learners.forgetting import Recency
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import (
     Decided,
@@ -41,9 +44,6 @@ class WatchedClassifier(Classifier):
 
     learner: AdaptiveLearner
     _drift: DriftWatch
-    decisions: Any = None
-    f1: F1Decision | None = None  # where it decides for F1
-    conformal: Coverage | None = None  # where sets of labels are asked for
     _linear = False
 
     def _set_up(self, *args: Any, **kwargs: Any) -> None:
@@ -51,11 +51,11 @@ class WatchedClassifier(Classifier):
         super()._set_up(*args, **kwargs)
 
     @property
-    def n_drifts(self) -> int:  # type: ignore[override]
+    def n_drifts(self) -> int:
         return self._drift.n_drifts
 
     def _learn_targets(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         if self._drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
@@ -77,7 +77,7 @@ class WatchedClassifier(Classifier):
             raise
 
     def _learn_in_turn(
-        self, encoder: Encoder, rows: Any, labels: Labels, targets: Floats, weights: Floats | None
+        self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
         """Learn the rows one by one, each after the detector was told whether its prediction was wrong."""
         self.learner.predict_learn_many(encoder, rows)  # raises what is wrong before anything is learned
@@ -123,16 +123,16 @@ class WatchedClassifier(Classifier):
         empty = RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))
         return joined_scores([*parts, self._add_sets(labels, empty)])
 
-    def _kept(self) -> tuple[Any, F1Decision | None, Coverage | None]:
+    def _kept(self) -> tuple[Decisions | dict[Label, Decision] | None, F1Decision | None, Coverage | None]:
         """What an interruption may take back: the decisions, the counts for F1, and the level of the sets."""
         f1 = None if self.f1 is None else self.f1.changed(self.f1.decide_for)
         return self._copied_decisions(), f1, self.conformal
 
-    def _copied_decisions(self) -> Any:
+    def _copied_decisions(self) -> Decisions | dict[Label, Decision] | None:
         """The decisions as they are now, whatever their limits learn later."""
         return self.decisions
 
-    def score_rows(self, encoder: Encoder, rows: Any) -> RawScores:
+    def score_rows(self, encoder: Encoder, rows: Inputs) -> RawScores:
         raw = super().score_rows(encoder, rows)
         return self._add_sets(self.labels, raw._replace(decided=self._decided(self.labels, raw)))
 
@@ -189,7 +189,7 @@ class WatchedClassifier(Classifier):
             values["conformal"] = self.conformal.get_state()
         return arrays, names, values
 
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: Any) -> None:
+    def _take_state(self, state: dict[str, Any], names: list[Any], values: dict[str, Any]) -> None:
         recent = {name: state.pop(name) for name in Recency().get_state() if name in state}
         super()._take_state(state, names, values)
         if recent:

@@ -11,6 +11,7 @@ from stream_pegasos.common.checks import check_share, must_be
 from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.predicted import MOST_PROBABLE
 from stream_pegasos.features.message import Fields, Message
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.explanations import INTERCEPT, phrases
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.text import TextClassifier
@@ -80,7 +81,7 @@ class Verdicts:
         """The model, which must judge mails; a MailModelError if it reads none, or has other labels."""
         if not isinstance(model, TextClassifier) or model.features.mail_field is None:
             raise MailModelError("the model does not read mails; one that does is made by train --spam … --ham …")
-        if "several labels" in model.capabilities:
+        if Capability.MULTILABEL in model.capabilities:
             raise MailModelError("the model may give a mail several labels; spam and ham exclude each other")
         classes = list(model.classes)
         missing = [label for label in (SPAM, HAM) if label not in classes]
@@ -98,7 +99,7 @@ class Verdicts:
         """What the heaviest words and phrases of a message add to the margin of spam, the largest size first. Pieces of
         the mail's source are none: nobody could read them.
         """
-        if "explain" not in model.capabilities or SPAM not in model.classes:
+        if Capability.EXPLAIN not in model.capabilities or SPAM not in model.classes:
             return []
         contributions = model.explain_ngrams_one(x, label=SPAM, limit=N_NAMED)
         words = [item for item in contributions.items() if item[0] != INTERCEPT and not item[0].startswith(OF_SOURCE)]

@@ -9,6 +9,7 @@ from stream_pegasos.evaluation.metric_names import LABELS, ORDERED
 from stream_pegasos.evaluation.scores import score_kind
 from stream_pegasos.features.message import Message
 from stream_pegasos.learners.explanations import phrases, pieces
+from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.operation.answers import label_named, shown
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def explained(model: TextClassifier, x: Message, label: object = None, limit: in
     }
 
 
-def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
+def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Label | None, Label | None]:
     """The predicted label and the most probable other one; only the most probable one if a message may have several."""
     best = [label for label, _ in answer["probabilities"]]
     if kind == LABELS:
@@ -61,7 +62,7 @@ def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Any, Any]:
 
 
 def _contributions(
-    model: TextClassifier, kind: str, x: Message, named: object, against: object
+    model: TextClassifier, kind: str, x: Message, named: Label | None, against: Label | None
 ) -> list[tuple[str, float]]:
     """What each word adds, the largest size first."""
     if kind == ORDERED:

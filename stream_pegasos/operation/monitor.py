@@ -22,6 +22,7 @@ from stream_pegasos.evaluation.predicted import NOTHING, Labelled, PredictedBloc
 from stream_pegasos.evaluation.scores import PrequentialScore, new_score, score_of_state
 from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow, OtherRow, Score
 from stream_pegasos.features.message import Message, shown_message
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.operation.answers import label_named, now, shown
@@ -71,12 +72,12 @@ class Monitor:
         self._drifts: list[int] = []
         self._n_drifts = model.n_drifts
         self._newest: deque[dict[str, Any]] = deque(maxlen=NEWEST)
-        self._keeps_names = model.names is None and "weights" in model.capabilities
+        self._keeps_names = model.names is None and Capability.WEIGHTS in model.capabilities
         self._names = FeatureNames() if model.names is None else model.names
         self._seconds_for_names, self._named_at = MOST_FOR_NAMES, monotonic()
         self._rate: deque[tuple[int, int]] = deque()  # second, number of messages
         self._started = monotonic()
-        self._has_weights = "weights" in model.capabilities
+        self._has_weights = Capability.WEIGHTS in model.capabilities
 
     def learned(self, examples: list[Labelled], block: PredictedBlock, ids: Iterable[Id | None] = NOTHING) -> None:
         """Count messages that were predicted, then learned, each by its id if it has one."""
@@ -280,7 +281,7 @@ class Monitor:
         if len(rows) < len(block):
             part = PredictedBlock(block.predictions.rows([*rows]), block.classes, [])
         answers = part.answers(probabilities=part.most_probable(2))
-        shown = self.model.features.shown if "texts" in self.model.capabilities else shown_message
+        shown = self.model.features.shown if Capability.TEXTS in self.model.capabilities else shown_message
         time = None if self._learns_again else now()
         return [
             {
@@ -388,7 +389,7 @@ def _shown_label(label: Label | None, answer: Answer) -> dict[str, Any]:
 
 def _shown_labels(y: Truth | dict[Label, bool] | None, answer: Answer) -> dict[str, Any]:
     """The true and the predicted labels of a message that may have several; the first ten, and how many more."""
-    truth = None if y is None else labels_that_hold(y)
+    truth = None if y is None or isinstance(y, (int, str)) else labels_that_hold(y)
     predicted = answer.label if isinstance(answer.label, tuple) else ()
     probabilities = answer.probability if isinstance(answer.probability, tuple) else ()
     return {

@@ -93,7 +93,7 @@ class OnlineTextClassifier(ClassifierFace):
         class_weight: ClassWeight = None,
         passes: int = 1,
         shuffle: bool = True,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
         descriptions: Descriptions | None = None,
     ) -> None:
         super().__init__(
@@ -106,7 +106,7 @@ class OnlineTextClassifier(ClassifierFace):
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         return tags
 
-    def _examples(self, X: Any, is_new: bool) -> Any:
+    def _examples(self, X: object, is_new: bool) -> Any:
         features = self.part("features")
         if isinstance(features, Features) and features.fields and is_frame(X):
             return features.messages(X)
@@ -119,7 +119,7 @@ class OnlineTextClassifier(ClassifierFace):
             model.describe(self.descriptions)
         return model
 
-    def _add_described(self, labels: Any) -> Any:
+    def _add_described(self, labels: object) -> Any:
         return unique_labels(labels, [*self.descriptions]) if self.descriptions else labels
 
 
@@ -174,7 +174,7 @@ class OnlineClassifier(ClassifierFace):
         tags.input_tags.sparse = True
         return tags
 
-    def _examples(self, X: Any, is_new: bool) -> Any:
+    def _examples(self, X: object, is_new: bool) -> Any:
         matrix = sparse.csr_array(validate_data(self, X, reset=is_new, accept_sparse="csr", dtype=np.float64))
         if not matrix.data.all():
             matrix = matrix.copy()

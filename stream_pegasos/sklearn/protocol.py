@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from stream_pegasos.common.checks import check_bool, check_integer, check_length
 from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.features.frames import is_frame, listed
 from stream_pegasos.features.message import is_nothing
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import check_label
@@ -30,19 +31,20 @@ from stream_pegasos.learners.text import TextClassifier
 __all__ = ["ClassifierFace", "apply_options", "get_options", "new_classifier"]
 
 Labels = NDArray[Any]
+Part = TypeVar("Part", bound=base.Base)
 
 
-def has_margins(estimator: Any) -> bool:
+def has_margins(estimator: ClassifierFace) -> bool:
     """Whether the classifier has a margin for each class, which ordered classes have not."""
-    return "ordered" not in estimator.part("classifier").capabilities
+    return Capability.ORDINAL not in estimator.part("classifier").capabilities
 
 
-def takes_several_classes(classifier: Any) -> bool:
+def takes_several_classes(classifier: object) -> bool:
     """Whether there may be more than two classes; `True` for an object that is no classifier, which `fit` refuses."""
-    return not isinstance(classifier, Classifier) or "several classes" in classifier.capabilities
+    return not isinstance(classifier, Classifier) or Capability.MULTICLASS in classifier.capabilities
 
 
-class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # which says nothing of types
+class ClassifierFace(ClassifierMixin, BaseEstimator):
     """scikit-learn's protocol around a classifier of this package, which does all the work.
 
     A subclass says what its parts are, which examples it takes, and how a model is made of its parts.
@@ -57,14 +59,14 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         class_weight: ClassWeight = None,
         passes: int = 1,
         shuffle: bool = True,
-        random_state: Any = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.classifier, self.class_weight = classifier, class_weight
         self.passes, self.shuffle, self.random_state = passes, shuffle, random_state
 
     # What a subclass says.
 
-    def _examples(self, X: Any, is_new: bool) -> Any:
+    def _examples(self, X: object, is_new: bool) -> Any:
         """The examples as the model takes them, a list or a CSR matrix; `is_new` if it has learned nothing before."""
         raise NotImplementedError
 
@@ -124,7 +126,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
     # Learning.
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn all rows with a new model; what was learned before is forgotten.
 
         Parameters
@@ -157,7 +159,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return self
 
     def partial_fit(
-        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: object, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Go on learning: each row once, in the given order.
 
@@ -195,7 +197,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         return self
 
     def _checked(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, is_new: bool
+        self, X: object, y: ArrayLike, sample_weight: ArrayLike | None, is_new: bool
     ) -> tuple[Any, Labels, Floats]:
         """The examples, their labels and their weights."""
         if y is None:
@@ -223,7 +225,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
     def _known(self, labels: Labels, classes: Labels | None) -> Labels:
         """The classes once these labels are learned."""
-        before: Labels | None = getattr(self, "classes_", classes)
+        before: Labels | None = vars(self).get("classes_", classes)
         if before is None:
             return labels
         if classes is not None and not np.array_equal(before, classes):
@@ -243,7 +245,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
 
     # Predicting.
 
-    def _predictions(self, X: Any) -> Predictions:
+    def _predictions(self, X: object) -> Predictions:
         check_is_fitted(self, "model_")
         predictions: Predictions = self.model_.predictions(self._examples(X, is_new=False))
         return predictions
@@ -252,7 +254,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         """The column of each class."""
         return {label: column for column, label in enumerate(self.classes_.tolist())}
 
-    def predict(self, X: Any) -> Labels:
+    def predict(self, X: object) -> Labels:
         """The label of each example, as an array.
 
         Parameters
@@ -274,7 +276,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
         """The columns of classes without any example."""
         return [column for label, column in self._columns().items() if label not in predictions.classes]
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: object) -> Floats:
         """The probabilities of each example, with a column for each of `classes_`.
 
         They are calibrated online, and those of an example sum to 1. A class without any example has 0. While only one
@@ -298,8 +300,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # w
             probabilities[:, to_come] += (1.0 - probabilities.sum(axis=1, keepdims=True)) / len(to_come)
         return probabilities
 
-    @available_if(has_margins)  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Floats:
+    @available_if(has_margins)
+    def decision_function(self, X: object) -> Floats:
         """The margins of each example. With two classes: how far it is on the side of `classes_[1]`. With more: a
         column for each of `classes_`, −inf for a class without any example yet.
         """
@@ -327,20 +329,21 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
     classifier = estimator.part("classifier")
     if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
         raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
-    if "several labels" in classifier.capabilities:
+    if Capability.MULTILABEL in classifier.capabilities:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
     options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}
     if classifier.inner is not classifier:  # which takes the weights of ordered classes
         options = {"classifier": apply_options(classifier.inner, options)}
-    return apply_options(classifier, options)  # type: ignore[no-any-return]
+    new: Classifier = apply_options(classifier, options)
+    return new
 
 
-def get_options(part: Any) -> dict[str, Any]:
+def get_options(part: object) -> dict[str, Any]:
     """The options of a part; empty for an object that can be none, which `fit` refuses."""
     return get_parameters(part) if isinstance(part, base.Base) else {}
 
 
-def apply_options(part: Any, options: Mapping[str, Any]) -> Any:
+def apply_options(part: Part, options: Mapping[str, Any]) -> Part:
     """A copy of a part that has learned nothing, with new options; a ValueError if it has no such option."""
     known_options = get_options(part)
     for name in options.keys() - known_options.keys():

@@ -15,7 +15,7 @@ __all__ = ["TextVectorizer"]
 
 
 @dataclass(eq=False, repr=False)
-class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # which says nothing of types
+class TextVectorizer(TransformerMixin, BaseEstimator):
     """Texts of any language to a sparse matrix of hashed words, marks, their pairs and the beginnings of words.
 
     It learns nothing and keeps nothing, like scikit-learn's `HashingVectorizer`; `fit` only checks the parameters. The
@@ -66,7 +66,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
     mask_digits: bool | Literal["both"] = "both"
     prefix_length: int | None = None
     boundaries: bool | None = None
-    vectors: Any = None
+    vectors: object = None
     letters: float | None = None
     length: float | None = None
 
@@ -76,7 +76,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         return tags
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Check the parameters, and learn nothing.
 
         Parameters
@@ -92,7 +92,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         TextFeatures(**self.get_params())
         return self
 
-    def partial_fit(self, X: Any = None, y: Any = None) -> Self:
+    def partial_fit(self, X: object = None, y: object = None) -> Self:
         """Check the parameters, as `fit` does.
 
         Parameters
@@ -102,7 +102,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         return self.fit()
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Any:
         """The texts as the rows of a CSR matrix.
 
         Parameters

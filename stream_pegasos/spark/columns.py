@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from stream_pegasos.common.checks import must_be
 from stream_pegasos.features.message import ABSENT, get_field, select_fields, without
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import label_of, read_truth
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier
@@ -133,7 +134,7 @@ def check_labels(frame: DataFrame, name: str, model: TextClassifier) -> None:
     `check_column` refuses, it is a TypeError if none of the labels that the model knows can stand in the column, or
     classes are ordered and no label there can be an integer.
     """
-    kind = check_column(frame, "labels", name, LABELS, "several labels" in model.capabilities)
+    kind = check_column(frame, "labels", name, LABELS, Capability.MULTILABEL in model.capabilities)
     if isinstance(kind, t.StringType):
         return
     classes = model.classes
@@ -142,7 +143,7 @@ def check_labels(frame: DataFrame, name: str, model: TextClassifier) -> None:
             f"column {name!r} is of type {kind.simpleString()}, and the model has labels of type "
             f"{label_type(classes).simpleString()}"
         )
-    if "ordered" in model.capabilities and isinstance(kind, t.BooleanType):
+    if Capability.ORDINAL in model.capabilities and isinstance(kind, t.BooleanType):
         raise TypeError(f"column {name!r} is of type {kind.simpleString()}; ordered classes must be integers")
 
 

@@ -25,6 +25,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from stream_pegasos.common.checks import must_be
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import column, label_type
@@ -200,7 +201,7 @@ class SparkTextClassifierModel(Model, Columns):
         answered = score(
             dataset, self.model, text=self.getInputCol(), prediction=prediction, probabilities=probability, error=None
         )
-        if "several labels" in self.model.capabilities or not are_places(labels):
+        if Capability.MULTILABEL in self.model.capabilities or not are_places(labels):
             return answered
         vectors = vector(column(probability), labels)
         return answered.withColumns({prediction: column(prediction).cast("double"), probability: vectors})

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from stream_pegasos.evaluation.blocks import REFUSALS
+from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import arrow_of_answers, check_frame, check_messages, check_new, column, label_type
@@ -98,7 +99,7 @@ def score(
     label_texts = [str(label) for label in loaded.classes]
     if len(set(label_texts)) < len(label_texts):
         raise ValueError("the model has labels that differ only in type, such as 1 and '1'; a column cannot hold both")
-    of_label, has_several = label_type(loaded.classes), "several labels" in loaded.capabilities
+    of_label, has_several = label_type(loaded.classes), Capability.MULTILABEL in loaded.capabilities
     fields = {prediction: t.ArrayType(of_label, False) if has_several else of_label}
     if probabilities is not None:
         fields[probabilities] = t.MapType(of_label, t.DoubleType(), False)

@@ -246,7 +246,8 @@ class AdaptiveLearner(ScaledLearner):
         if self._reduction != "multilabel":
             return [int(y if self.several else y > 0.0)]
         starts, numbers = self.sets
-        return numbers[starts[int(y)] : starts[int(y) + 1]].tolist()  # type: ignore[no-any-return]
+        set_numbers: list[int] = numbers[starts[int(y)] : starts[int(y) + 1]].tolist()
+        return set_numbers
 
     def _add_class(self, number: int, margins: Floats) -> Floats:
         """Add a class, and return the margins with one for its problem."""
@@ -257,7 +258,8 @@ class AdaptiveLearner(ScaledLearner):
             return np.append(margins + (self._base - before), self._base)
         rows = add_class_problem(np.vstack([self._problems, margins]), self._known_order, self.order.tolist(), number)
         self._problems = rows[:-1]
-        return rows[-1]  # type: ignore[no-any-return]
+        new_margins: Floats = rows[-1]
+        return new_margins
 
     def _holds(self, classes: list[int]) -> NDArray[np.bool_]:
         if self._shares_weights:

@@ -84,7 +84,8 @@ class DenseBlock:
 
     def margins(self, x: Floats) -> Floats:
         """Of each class, or one that all problems share."""
-        return self._factor * (self.weights * x).sum(axis=1)  # type: ignore[no-any-return]
+        margins: Floats = self._factor * (self.weights * x).sum(axis=1)
+        return margins
 
     def attribution(self, vector: Floats, column: int, slope: float) -> tuple[float, Floats, float]:
         unit = self.joint / slope
@@ -96,8 +97,8 @@ class DenseBlock:
 
     def joined(self, of_features: Floats, vector_score: Floats) -> Floats:
         """The log-odds of problems; with a softmax the logarithms of odds of classes."""
-        joined = self.joint[0] * of_features + self.joint[1] * vector_score
-        return joined.clip(-LARGEST_JOINED, LARGEST_JOINED)  # type: ignore[no-any-return]
+        joined: Floats = self.joint[0] * of_features + self.joint[1] * vector_score
+        return joined.clip(-LARGEST_JOINED, LARGEST_JOINED)
 
     def learn_joint(self, of_features: Floats, vector_score: Floats, holds: NDArray[np.bool_], weight: float) -> None:
         margins_joined = np.stack(np.broadcast_arrays(of_features, vector_score), axis=1)
@@ -216,9 +217,11 @@ class DenseBlock:
 
 
 def sigmoids(log_odds: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-log_odds.clip(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)))  # type: ignore[no-any-return]
+    probabilities: Floats = 1.0 / (1.0 + np.exp(-log_odds.clip(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)))
+    return probabilities
 
 
 def softmax(margins: Floats) -> Floats:
     terms = np.exp(margins - margins.max())
-    return terms / terms.sum()  # type: ignore[no-any-return]
+    probabilities: Floats = terms / terms.sum()
+    return probabilities

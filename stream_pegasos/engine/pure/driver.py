@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.state import LARGEST_SUM, Declaration, Field, State
 from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.engine.pure.encoders import Encoder, get_parameters
+from stream_pegasos.engine.pure.encoders import Encoder, Inputs, get_parameters
 from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 
 Found = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -171,6 +171,9 @@ class Calibration:
             self.confidence, self._confidence_squares = (intercept, slope), (squares[0], squares[1])
 
 
+Margins = list[float] | NDArray[np.float64]  # of one example by class; an array where each class has a column
+
+
 @dataclass(slots=True)
 class ScoredExample:
     """An example with its margins."""
@@ -239,11 +242,11 @@ class Learner:
         """What the intercept adds to the margin of each class."""
         raise NotImplementedError
 
-    def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
+    def contributions(self, encoder: Encoder, x: object, number: int = 0) -> dict[int, float]:
         """What each known feature of an example adds to the margin of a class."""
         raise NotImplementedError
 
-    def vector_score(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
+    def vector_score(self, encoder: Encoder, x: object, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
         """How a predicting margin is composed: a factor of the features' margin, a weight a number of the vector, a
         constant.
         """
@@ -288,7 +291,7 @@ class Learner:
         slope, confidence = self.calibration.slope, self.calibration.confidence
         return (slope, *confidence) if self.several else (max(slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0)
 
-    def margins(self, encoder: Encoder, x: Any) -> list[float] | NDArray[np.float64]:
+    def margins(self, encoder: Encoder, x: object) -> Margins:
         """The margins of an example, by class; an array where there are several columns."""
         with self._alone():
             scored = self._scored(encoder, encoder.row(x, self.counts_unknown))
@@ -296,7 +299,7 @@ class Learner:
                 encoder.forget_newest()
         return np.array(scored.margins, np.float64) if self.several else self._class_margins(scored)
 
-    def predict(self, encoder: Encoder, x: Any) -> int:
+    def predict(self, encoder: Encoder, x: object) -> int:
         margins = self.margins(encoder, x)
         return int(np.argmax(margins)) if len(margins) and max(margins) > -math.inf else -1
 
@@ -311,7 +314,7 @@ class Learner:
         """The column of a class, and the sign that it has there."""
         return (number, 1.0) if self.several else (0, 1.0 if number else -1.0)
 
-    def learn(self, encoder: Encoder, x: Any, y: float, weight: float) -> bool:
+    def learn(self, encoder: Encoder, x: object, y: float, weight: float) -> bool:
         """Learn one example, and return whether the encoder should forget names."""
         row = encoder.row(x, True)
         with self._alone():
@@ -321,7 +324,7 @@ class Learner:
     def predict_learn_many(
         self,
         encoder: Encoder,
-        X: Any,
+        X: Inputs,
         y: NDArray[np.float64] | None = None,
         weights: NDArray[np.float64] | None = None,
         found: list[Found] | None = None,

@@ -20,16 +20,21 @@ def get_parameters(encoder: Any) -> dict[str, Any]:
     return {field.name: getattr(encoder, field.name) for field in dataclasses.fields(encoder)}
 
 
+# What an encoder takes of several examples: a list, or indptr, indices and data of a CSR matrix.
+CsrArrays = tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]
+Inputs = list[Any] | CsrArrays
+
+
 class Encoder:
     """Turns one kind of input into rows. All inputs of a call are checked before the first row is handed out."""
 
-    def row(self, x: Any, learning: bool) -> Row:
+    def row(self, x: object, learning: bool) -> Row:
         raise NotImplementedError
 
-    def rows(self, X: Any, learning: bool) -> Iterable[Row]:
+    def rows(self, X: Inputs, learning: bool) -> Iterable[Row]:
         return [self.row(x, learning) for x in X]
 
-    def check(self, X: Any) -> None:
+    def check(self, X: Inputs) -> None:
         """Raise what learning these inputs would raise."""
         self.rows(X, True)
 
@@ -81,10 +86,10 @@ class Vocabulary(Encoder):
             self._names += itertools.islice(self._keys, len(self._names), None)
         return self._names[key - FIRST_NAME]
 
-    def row(self, x: dict[Any, Any], learning: bool) -> Row:
+    def row(self, x: object, learning: bool) -> Row:
         return self._row(plain_items(x), learning)
 
-    def rows(self, X: Iterable[dict[Any, Any]], learning: bool) -> Iterable[Row]:
+    def rows(self, X: Inputs, learning: bool) -> Iterable[Row]:
         checked = [plain_items(x) for x in X]
         # A generator, since each row is learned before the names of the next one are numbered.
         return (self._row(items, learning) for items in checked)
@@ -121,13 +126,13 @@ class Vocabulary(Encoder):
 SIZE_EXPECTED = f"finite, and at most {VALUE_LIMIT:g} in size"
 
 
-def plain_items(x: Any) -> list[tuple[Any, float]]:
+def plain_items(x: object) -> list[tuple[Any, float]]:
     if not isinstance(x, dict):
         raise TypeError(must_be("features", "a dict", type(x)))
     return [(plain_name(name), check_value(name, value)) for name, value in x.items()]
 
 
-def check_value(name: Any, value: Any) -> float:
+def check_value(name: object, value: Any) -> float:
     try:
         if isinstance(value, (str, bytes, bytearray, memoryview, np.complexfloating)):
             raise TypeError
@@ -141,7 +146,7 @@ def check_value(name: Any, value: Any) -> float:
     return number
 
 
-def plain_name(name: Any, depth: int = 0) -> int | str | tuple[Any, ...]:
+def plain_name(name: object, depth: int = 0) -> int | str | tuple[Any, ...]:
     """A feature name as an int, a str or a tuple of those; what compares equal is the same feature."""
     if isinstance(name, (int, np.bool_, np.integer)):
         return int(name)
@@ -160,7 +165,7 @@ class Rows(Encoder):
     def __init__(self, n_columns: int) -> None:
         self._n_columns = n_columns
 
-    def rows(self, X: Any, learning: bool) -> Iterable[Row]:
+    def rows(self, X: Inputs, learning: bool) -> Iterable[Row]:
         indptr, indices, data = (array.tolist() for array in X)
         least, most = min(indices, default=0), max(indices, default=-1)
         if least < 0 or most >= self._n_columns:

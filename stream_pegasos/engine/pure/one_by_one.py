@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from stream_pegasos.common.locks import Lock
-from stream_pegasos.engine.pure.driver import Learner
-from stream_pegasos.engine.pure.encoders import Vocabulary
+from stream_pegasos.engine.pure.driver import Learner, Margins
+from stream_pegasos.engine.pure.encoders import Encoder, Vocabulary
+
+
+class LabelNumbers(Protocol):
+    """What `find_target` has the number of each label, and what is predicted for each number, the last for no class."""
+
+    choices: tuple[Any, ...]
+
+    def find_target(self, y: object) -> float | None: ...
 
 
 class OneByOne:
@@ -15,12 +23,12 @@ class OneByOne:
     lock: Lock
     learner: Learner
     vocabulary: Vocabulary
-    labels: Any  # `find_target` has the number of each label, `choices` what is predicted for it, the last for no class
+    labels: LabelNumbers
     is_direct: bool  # whether an example may go straight to the learner
-    _scaling: Any  # what scales numeric features, if these may come
+    _scaling: object  # what scales numeric features, if these may come
     by_margin: bool  # whether the label with the largest margin is predicted
 
-    def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: object, y: object, w: float = 1.0) -> None:
         """Learn from one example.
 
         Parameters
@@ -43,7 +51,7 @@ class OneByOne:
         """
         self.learn_prepared(self.vocabulary, x, y, w)
 
-    def predict_one(self, x: Any) -> Any:
+    def predict_one(self, x: object) -> Any:
         """The label of `x`; `None` before anything is learned.
 
         Parameters
@@ -55,7 +63,7 @@ class OneByOne:
 
     # For the input of any encoder.
 
-    def learn_prepared(self, encoder: Any, x: Any, y: Any, w: float = 1.0) -> None:
+    def learn_prepared(self, encoder: Encoder, x: object, y: object, w: float = 1.0) -> None:
         with self.lock:
             target = self.labels.find_target(y)
             if target is None or w != 1.0 or not self.is_direct:
@@ -63,7 +71,7 @@ class OneByOne:
             elif self.learner.learn(encoder, x, target, 1.0):
                 self.forget_names()
 
-    def predict_prepared(self, encoder: Any, x: Any) -> Any:
+    def predict_prepared(self, encoder: Encoder, x: object) -> Any:
         with self.lock:
             if self.by_margin and self._scaling is None:
                 return self.labels.choices[self.learner.predict(encoder, x)]
@@ -71,15 +79,15 @@ class OneByOne:
 
     # What an estimator says.
 
-    def learn_row(self, encoder: Any, x: Any, y: Any, w: float) -> None:
+    def learn_row(self, encoder: Encoder, x: object, y: object, w: float) -> None:
         raise NotImplementedError
 
     def forget_names(self) -> None:
         """Called once there are many more names than features."""
         raise NotImplementedError
 
-    def encode_margins(self, encoder: Any, x: Any) -> Any:
+    def encode_margins(self, encoder: Encoder, x: object) -> Margins:
         raise NotImplementedError
 
-    def label_of(self, margins: Any) -> Any:
+    def label_of(self, margins: Margins) -> Any:
         raise NotImplementedError

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +160,7 @@ class PegasosLearner(Learner):
         rows = [[column.get(key) for column in self._columns] for key in keys.tolist()]
         return self._expand_pair(np.array(rows, np.float64).reshape(len(keys), self.n_columns))
 
-    def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
+    def contributions(self, encoder: Encoder, x: object, number: int = 0) -> dict[int, float]:
         row, (column, sign) = encoder.row(x, False), self._signed_column(number)
         pairs = zip(row.keys, row.values, strict=True)
         return {key: sign * row.factor * value * self._columns[column].get(key) for key, value in pairs}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS, sigmoid
+from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS, Margins, sigmoid
 
 
-def probabilities_one(margins: Any, calibrated: Sequence[float]) -> list[float]:
+def probabilities_one(margins: Margins, calibrated: Sequence[float]) -> list[float]:
     """Proportional to exp(slope · margin); the largest, if alone, is the confidence in it (see `Calibration`)."""
     slope, intercept, of_log_odds = calibrated
     margins = margins if isinstance(margins, list) else margins.tolist()

@@ -34,14 +34,14 @@ class ScaledLearner(Learner, is_rule=False):
         scales, weights = self._scales_and_weights(keys.tolist())
         return self._expand_pair(scales[:, np.newaxis] * weights)
 
-    def contributions(self, encoder: Encoder, x: Any, number: int = 0) -> dict[int, float]:
+    def contributions(self, encoder: Encoder, x: object, number: int = 0) -> dict[int, float]:
         row, (column, sign) = encoder.row(x, True), self._signed_column(number)
         encoder.forget_newest()
         values, weights = self._values_and_weights(row)
         products = (sign * values * weights[:, column]).tolist() if column < weights.shape[1] else []
         return {key: product for key, product in zip(row.keys, products, strict=False) if key in self._features}
 
-    def vector_score(self, encoder: Encoder, x: Any, number: int = 0) -> tuple[float, Floats, float]:
+    def vector_score(self, encoder: Encoder, x: object, number: int = 0) -> tuple[float, Floats, float]:
         if self._dense is None:
             return super().vector_score(encoder, x, number)
         vector, (column, sign) = encoder.row(x, False).vector, self._signed_column(number)

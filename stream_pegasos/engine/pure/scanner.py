@@ -88,7 +88,7 @@ class Scanner(Encoder):
         self._table: Any = next((scanner.vectors for scanner in self._scanners if scanner.vectors is not None), None)
         self._met: dict[str, None] = {}  # words whose vectors were looked up
 
-    def transform_one(self, text: Any) -> dict[int, float]:
+    def transform_one(self, text: object) -> dict[int, float]:
         values = self._values(text)
         length = self._length(values.values())
         features = {index: value / length for index, value in values.items()}
@@ -111,7 +111,7 @@ class Scanner(Encoder):
         sign = -1.0 if self.alternate_sign and signed < 0 else 1.0
         return abs(signed) % self.n_features, sign
 
-    def row(self, x: Any, learning: bool) -> Row:
+    def row(self, x: object, learning: bool) -> Row:
         values = self._values(x)
         vector = NO_VECTOR if self._table is None else self.vector(x)
         return Row(list(values), list(values.values()), 1.0 / self._length(values.values()), vector, self.binary)
@@ -145,22 +145,22 @@ class Scanner(Encoder):
                 words |= dict.fromkeys(scanner._words(text))
         return [*words]
 
-    def _words(self, text: Any) -> Iterable[str]:
+    def _words(self, text: Sequence[str]) -> Iterable[str]:
         if self.analyzer == "ngrams":
             return (ngram for ngram in text if ngram and " " not in ngram)
         return words_of_tokens(self._tokens(text), self.stop_words)
 
-    def _tokens(self, text: Any) -> list[str]:
+    def _tokens(self, text: object) -> list[str]:
         return self._tokenize_segment(self._folded(text))
 
     def _tokenize_segment(self, text: str) -> list[str]:
         return tokenize(text) if self._find_tokens is None else self._find_tokens(text)
 
-    def _folded(self, text: Any) -> str:
+    def _folded(self, text: object) -> str:
         text = self._mask_digits(text)
         return masked_digits(text) if self.mask_digits else text
 
-    def _mask_digits(self, text: Any) -> str:
+    def _mask_digits(self, text: object) -> str:
         whole = checked_text(text)
         if self._find_tokens is None:
             whole = composed(whole)
@@ -186,11 +186,11 @@ class Scanner(Encoder):
             total += v * v if self.norm == "l2" else abs(v)
         return (math.sqrt(total) if self.norm == "l2" else total) or 1.0
 
-    def ngrams(self, text: Any) -> Iterable[str]:
+    def ngrams(self, text: Sequence[str]) -> Iterable[str]:
         """The n-grams of a text, each as often as it stands there."""
         return (ngram for _, ngrams in self.weighted_ngrams(text) for ngram in ngrams)
 
-    def weighted_ngrams(self, text: Any) -> Iterator[tuple[float, Iterable[str]]]:
+    def weighted_ngrams(self, text: Sequence[str]) -> Iterator[tuple[float, Iterable[str]]]:
         """The n-grams of a text, those that count as much together, and how much that is."""
         if self.analyzer == "ngrams":
             yield 1.0, text
@@ -201,13 +201,13 @@ class Scanner(Encoder):
         elif self.analyzer != "vector":
             yield 1.0, CHAR_NGRAMS[self.analyzer](self._folded(text), self.ngram_range)
 
-    def _ngrams_of_words(self, text: Any) -> Iterable[str]:
+    def _ngrams_of_words(self, text: object) -> Iterable[str]:
         of_words = self.stop_words, self.ngram_range, self.prefix_length, self.boundaries
         if self.mask_digits != BOTH:
             return ngrams_of_tokens(self._tokens(text), *of_words)
         return ngrams_and_numbers(self._mask_digits(text), self._tokenize_segment, *of_words)
 
-    def _letters_and_length(self, text: Any) -> Iterator[tuple[float, Iterable[str]]]:
+    def _letters_and_length(self, text: object) -> Iterator[tuple[float, Iterable[str]]]:
         folded = self._folded(text)
         tokens = [token for token in self._tokenize_segment(folded) if token not in self.stop_words]
         words = [token for token in tokens if self._is_word(token)]
@@ -220,7 +220,7 @@ class Scanner(Encoder):
         if self.length and tokens:
             yield self.length, [length_name(len(folded), CHARACTERS), length_name(len(tokens), TOKENS)]
 
-    def lengths(self, text: Any) -> list[str]:
+    def lengths(self, text: Sequence[str]) -> list[str]:
         """What tells the length of a text."""
         return [ngram for ngram in self.ngrams(text) if ngram.startswith(LENGTH_PREFIX)]
 
@@ -239,14 +239,14 @@ DIGIT = re.compile(r"\d")
 TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+", ANY_LANGUAGE)
 
 
-def checked_text(text: Any) -> str:
+def checked_text(text: object) -> str:
     if not isinstance(text, str):
         way_out = "with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
         raise TypeError(must_be("a text", "a str", type(text), way_out))
     return str.__str__(text)
 
 
-def checked_vector(numbers: Any, n_dimensions: int) -> NDArray[np.float32]:
+def checked_vector(numbers: object, n_dimensions: int) -> NDArray[np.float32]:
     """The numbers of a vector; none where a message has no vector."""
     if not isinstance(numbers, np.ndarray) or numbers.shape not in ((n_dimensions,), (0,)):
         raise TypeError(must_be("a vector", f"an array of {n_dimensions} numbers", type(numbers)))
