@@ -110,7 +110,7 @@ def test_the_class_that_loads_is_the_class_that_was_saved(case, tmp_path):
     model = case.trained(5)
     model.save(tmp_path / "model")
     for other in {type(case.make()) for case in CASES} - {*type(model).__mro__}:
-        with pytest.raises(ValueError, match=f"holds a {type(model).__name__}, not a {other.__name__}"):
+        with pytest.raises(ValueError, match=f"must be an? {other.__name__}, got an? {type(model).__name__}"):
             other.load(tmp_path / "model", model.vector_source)
 
 

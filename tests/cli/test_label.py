@@ -70,7 +70,7 @@ def test_a_message_that_the_model_cannot_read_is_passed_over(label, here):
     run = label("fields.st", "fields.jsonl")
     assert run.asked()["n_waiting"] == 2
     run.end()
-    assert any("line 2 skipped: field 'subject': a text must be a str" in line for line in run.lines)
+    assert any("line 2 skipped: field 'subject' must be a str, got a list" in line for line in run.lines)
 
 
 def test_what_would_not_be_written_down_is_refused(label, here):

@@ -78,7 +78,7 @@ def test_a_model_of_mails(ok, fails, here, mails):
     ok(f"train {mails} --features '{{\"route\": false}}' --save other")
     assert not load("other").features.route and load("m").features.route
     ok("train mail.jsonl --save texts")
-    assert "texts is not a model of mails" in fails(f"explain texts --mail '{mail}'")
+    assert "texts must be a model of mails" in fails(f"explain texts --mail '{mail}'")
 
 
 def test_the_mail_that_is_explained_is_read_as_by_predict(ok, fails, here, mails):
@@ -95,7 +95,7 @@ def test_the_mail_that_is_explained_is_read_as_by_predict(ok, fails, here, mails
             explained.add(said)
     assert len(explained) == 1
     (here / "two").write_bytes(mbox + mbox)
-    assert "two has several mails" in fails("explain m --mail two")
+    assert "two must have one mail, got several" in fails("explain m --mail two")
     for data in (b"", b"\n\n", gzip.compress(b"")):
         (here / "none").write_bytes(data)
         assert fails("explain m --mail none") == fails("predict m none --format mail")

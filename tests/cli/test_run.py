@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from commands import append, labels_of, line_of, process, reference_of, started, stream, write_jsonl
-from running import bits
+from running import bits, wait
 
 from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, TextClassifier, load
 from stream_pegasos.cli import watching
@@ -285,12 +285,11 @@ def test_a_run_tells_how_far_it_is_behind(capsys, monkeypatch):
         "stream-pegasos: read 1,000 messages, learned 900; "
         "Kafka topic mail: partition 0: 12,345, partition 1: 0 messages behind; a: 7 bytes behind\n"
     )
-    told = ""
+    parts = []
     with watching.telling(runner):
-        while not told:
-            told += capsys.readouterr().err
+        wait(lambda: parts.append(capsys.readouterr().err) or any(parts))
         time.sleep(0.02)  # as nothing changes, nothing is told
-    assert told + capsys.readouterr().err == said
+    assert "".join(parts) + capsys.readouterr().err == said
     registry = prometheus.CollectorRegistry()
     registry.register(RunnerMetrics(runner, None, lambda: 3))
     samples = {(of.name, *of.labels.values()): of.value for each in registry.collect() for of in each.samples}

@@ -80,7 +80,7 @@ def test_wrong_options_are_refused(chat, fails, arguments, why):
 def test_a_model_of_several_labels_or_of_features_has_no_teacher(chat, ok, fails):
     write_jsonl("several.jsonl", [("a", ["x"]), ("b", ["x", "y"])])
     ok("train several.jsonl --save several")
-    assert "may have several" in fails("run several texts.jsonl --teacher http://a.b/")
+    assert "must have one label a message" in fails("run several texts.jsonl --teacher http://a.b/")
 
 
 def test_a_service_is_taught_and_tells_of_it(chat, serve):

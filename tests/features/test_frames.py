@@ -33,7 +33,7 @@ def test_frames_that_are_not_taken_say_what_to_pass(package, kind, how):
     module = pytest.importorskip(package)
     frame = module.LazyFrame({"text": ["a"]}) if kind == "LazyFrame" else module.table({"text": ["a"]})
     for model in (TextClassifier(TextFeatures(on="text")), AdaptiveClassifier(), OnlineTextClassifier()):
-        with pytest.raises(TypeError, match=rf"X is a {package}.{kind}; pass X.{how}\(\)"):
+        with pytest.raises(TypeError, match=rf"got a {package}.{kind}; pass X.{how}\(\)"):
             (model.fit if hasattr(model, "fit") else model.learn_many)(frame, ["x"])
 
 

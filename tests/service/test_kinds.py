@@ -263,7 +263,7 @@ def test_labels_that_are_refused(of_each_kind):
     ):
         refused(send(client, "/learn", {"text": "a", "label": label}), 422, word)
     if several:
-        refused(send(client, "/learn", {"text": "a", "label": ["a"] * 1_001}), 413, "1,001 labels")
+        refused(send(client, "/learn", {"text": "a", "label": ["a"] * 1_001}), 413, "got 1,001")
     assert service.model.n_learned == n
 
 

@@ -80,9 +80,9 @@ def test_labels_that_are_new_and_labels_that_a_model_does_not_take():
             ok(teach(client, text, label))  # as streams have it; each stays where it was
             assert asked(client)["labels"] == offered
         for label, status, word in (
-            ("three", 422, "there may be 2"),
+            ("three", 422, "labels must be at most 2, got 3"),
             (" ", 422, "blank"),
-            (["two"], 422, "not a list"),
+            (["two"], 422, "got a list"),
             ("x" * 201, 413, "201"),
         ):
             refused(teach(client, "more", label), status, word)
