@@ -1,7 +1,9 @@
 """What a type checker says of code that uses the package."""
 
 import inspect
+import json
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -62,16 +64,52 @@ def test_completion_offers_what_is_documented(name):
         assert of in told or inspect.getdoc(getattr(kind, of, None)), of
 
 
+README = (Path(stream_pegasos.__file__).parents[1] / "README.md").read_text("utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def errors_by_mypy(folder: Path) -> set[tuple[str, int]]:
+    command = [
+        "mypy",
+        "--strict",
+        "--allow-untyped-calls",
+        "--no-error-summary",
+        "--cache-dir",
+        str(folder / "cache"),
+        *names(folder),
+    ]
+    return {(file, int(line)) for file, line in re.findall(r"^(\w+\.py):(\d+): error:", output(folder, command), re.M)}
+
+
+def errors_by_pyright(folder: Path) -> set[tuple[str, int]]:
+    pytest.importorskip("basedpyright")
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(Path(stream_pegasos.__file__).parents[1])]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    found = json.loads(output(folder, ["basedpyright", "--outputjson", "--pythonpath", sys.executable]))
+    assert found["summary"]["filesAnalyzed"] == len(names(folder))
+    errors = (of for of in found["generalDiagnostics"] if of["severity"] == "error")
+    return {(Path(of["file"]).name, of["range"]["start"]["line"] + 1) for of in errors}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.py"))
+
+
+def output(folder: Path, command: list[str]) -> str:
+    environment = {**os.environ, "MYPYPATH": str(Path(stream_pegasos.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, encoding="utf-8"
+    )
+    assert done.stdout or not done.returncode, done.stderr
+    return done.stdout
+
+
 @pytest.mark.heavy
-def test_what_is_wrong_is_found_and_what_is_right_is_not(tmp_path):
+@pytest.mark.parametrize("errors", [errors_by_mypy, errors_by_pyright])
+def test_what_is_wrong_is_found_and_what_is_right_is_not(errors, tmp_path):
     lines = [*RIGHT.splitlines(), *WRONG]
     (tmp_path / "use.py").write_text("\n".join(lines), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "use.py"],
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(Path(stream_pegasos.__file__).parents[1])},
-        capture_output=True,
-        encoding="utf-8",
-    )
-    found = {int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line}
-    assert found == {lines.index(wrong) + 1 for wrong in WRONG}, done.stdout
+    for i, snippet in enumerate(SNIPPETS):
+        (tmp_path / f"readme_{i}.py").write_text(snippet, encoding="utf-8")
+    assert len(SNIPPETS) >= 5
+    assert errors(tmp_path) == {("use.py", lines.index(wrong) + 1) for wrong in WRONG}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 
 from stream_pegasos.common.checks import must_be
 
@@ -151,7 +152,7 @@ _ham = _templates(_HAM, _HAM_OLD), _templates(_HAM, _HAM_NEW)
 _spam = _templates(_SPAM, _SPAM_OLD, _SPAM_OLD), _templates(_SPAM, _SPAM_NEW, _SPAM_NEW)
 
 
-def synthetic(n: int = 20_000, seed: int = 0) -> Iterator[tuple[str, str]]:
+def synthetic(n: int = 20_000, seed: int = 0) -> Iterator[tuple[Any, str]]:  # as functions of River declare a stream
     """Yield short messages with their labels, `"ham"` or, for about a quarter of them, `"spam"`.
 
     The vocabulary of spam, and part of that of ham, changes half-way. Phrases common to both

@@ -204,14 +204,17 @@ def test_what_cannot_be_learned_is_refused_and_changes_nothing():
         (lambda: estimator.set_params(classifier__rate=1), "Invalid parameter 'rate' for AdaptiveClassifier"),
         (lambda: estimator.set_params(classifier__learning_rate=-1), "learning_rate must be from"),
         (lambda: estimator.set_params(passes=3, classifier__rate=1), "Invalid parameter 'rate'"),
-        (lambda: estimator.set_params(passes=3, features__binary=False, classifier__learning_rate=-1), "rate must be from"),
+        (
+            lambda: estimator.set_params(passes=3, features__binary=False, classifier__learning_rate=-1),
+            "rate must be from",
+        ),
         (lambda: estimator.set_params(passes=3, rate=1), "Invalid parameter 'rate' for estimator"),
         (lambda: clone(estimator).set_params(passes=0).fit(TEXTS, LABELS), "passes must be from"),
         (lambda: OnlineTextClassifier(features="words").fit(TEXTS, LABELS), "features of this package"),
-        (lambda: OnlineTextClassifier(classifier="svm").fit(TEXTS, LABELS), "not a classifier of this package"),
+        (lambda: OnlineTextClassifier(classifier="svm").fit(TEXTS, LABELS), "must be a classifier of this package"),
         (lambda: OnlineTextClassifier(classifier=MultiLabelClassifier()).fit(TEXTS, LABELS), "several labels"),
         (lambda: matrices.fit(pd.DataFrame({"c": [1.0]}), [0], sample_weight=[-1.0]), "must be from 0"),
-        (lambda: TextVectorizer(norm="l3").fit(), "norm is 'l3'"),
+        (lambda: TextVectorizer(norm="l3").fit(), "norm must be one of 'l1'"),
     ]:
         with pytest.raises((TypeError, ValueError), match=reason):
             wrong()
