@@ -1,7 +1,7 @@
 """The command `stream-pegasos`.
 
-What only some commands need is imported by them when they run, and they when they are asked for, so that --help is
-there at once.
+Each command's module is imported only when the command is run, and imports its own dependencies then, so that --help is
+fast.
 """
 
 import io
@@ -63,7 +63,7 @@ class _Commands(click.Group):
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
-    """What a report of a fault needs, on one line."""
+    """Print the versions that a bug report needs, on one line."""
     if not is_asked or ctx.resilient_parsing:
         return
     from stream_pegasos.engine import NAME
@@ -98,7 +98,7 @@ def main() -> None:
     warnings.formatwarning = lambda message, *_, **__: f"stream-pegasos: {message}\n"
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # What no terminal shows is UTF-8 in any locale, as files are.
+            # Output outside a terminal is UTF-8 in any locale, as files are.
             encoding = stream.encoding if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
@@ -112,7 +112,7 @@ def main() -> None:
         from stream_pegasos.streams import StreamError
 
         if isinstance(error, ExampleError):
-            line = error.example[3:4]  # where it comes from a file
+            line = error.example[3:4]  # the line, if the example comes from a file
             message = f"line {line[0]}: {error}" if line else str(error)
         elif isinstance(error, StreamError):
             message = str(error)

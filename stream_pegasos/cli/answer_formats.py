@@ -1,4 +1,4 @@
-"""Writing answers as lines of a format, to standard output or to a file."""
+"""Formats of answers, one line each, to standard output or to a file."""
 
 import csv
 import functools
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Answer, Example
 
 FORMATS = ("tsv", "csv", "jsonl")
-TEXTS = ("", "txt", "text", "log", "out", "dat")  # extensions of what is none of these
+TEXTS = ("", "txt", "text", "log", "out", "dat")  # extensions of plain text
 TRUTH = "truth"
-# How a file begins that holds answers: the head of tsv and csv, an object of jsonl, or a label and a probability.
+# The beginning of a file with answers: the header of tsv and csv, an object of jsonl, or a label and a probability.
 ANSWERS = re.compile(
     rb'id([\t,])label\1probability\1|\{"id": .*"label": |[^\t]*\t(?:[01]\.\d+(?:[^\t]{1,9}?[01]\.\d+)*)?\r?\n'
 )
-# JSON with all characters as they are; lone surrogates are escaped when the text is encoded.
+# JSON with unescaped characters; lone surrogates are escaped when the text is encoded.
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 format_field = functools.partial(
@@ -44,8 +44,8 @@ format_field = functools.partial(
 
 @dataclass(frozen=True)
 class AnswerFormat:
-    """How answers are written: by the name of one of `FORMATS`, or without one as the label, a tab and its probability.
-    The true label can stand beside an answer only where there is a name.
+    """The format of answers: one of `FORMATS` by its name, or without a name the label, a tab and its probability. The
+    true label can be written beside an answer only in a named format.
     """
 
     name: str | None = None
@@ -59,7 +59,7 @@ class AnswerFormat:
 
     @property
     def head(self) -> str:
-        """The line before the first answer, or nothing."""
+        """The line before the first answer, or an empty text."""
         return "" if self.name in (None, "jsonl") else self._rows([self._columns])
 
     @property
@@ -69,7 +69,7 @@ class AnswerFormat:
         return (*COLUMNS, *([SET] if self.has_sets else []), *([TRUTH] if self.has_truth else []))
 
     def lines(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> str:
-        """Write a line for each answer; in tsv and csv, a line break inside quotes does not end it."""
+        """Make a line for each answer; in tsv and csv, a line break inside quotes does not end it."""
         if self.name is None:
             return "".join(f"{answer.line(self.separator)}\n" for answer in answers)
         records: Iterable[dict[str, Any]] = (answer.record() for answer in answers)
@@ -91,7 +91,7 @@ class AnswerFormat:
 
 
 def _cell(value: object) -> str:
-    """The text of a cell: a text as it is, several labels and probabilities as JSON, nothing for `None`."""
+    """The text of a cell: texts stay as they are, labels and probabilities become JSON, `None` an empty text."""
     if value is None or isinstance(value, str):
         return value or ""
     return to_json(value)
@@ -100,7 +100,7 @@ def _cell(value: object) -> str:
 def chosen_format(
     name: str | None, path: Path | None, separator: str | None = None, has_truth: bool = False, has_sets: bool = False
 ) -> AnswerFormat:
-    """The format that an option names, or else the extension of the file; by default the label and its probability."""
+    """The format of an option, or else of the file extension; by default the label and its probability."""
     check_choice(name, FORMATS, "--output-format")
     extension = path.suffix.lower().removeprefix(".") if path is not None else ""
     extension = "jsonl" if extension == "ndjson" else extension
@@ -113,19 +113,19 @@ def chosen_format(
 
 
 class Output:
-    """Where answers are written: a file, which `open` opens, or standard output without a path. If a disk was full in
-    the middle of a line, the rest is written when the same answers are sent again.
+    """The destination of answers: a file, which `open` opens, or standard output if there is no path. If a disk was
+    full in the middle of a line, the rest is written when the same answers are sent again.
     """
 
     def __init__(self, format: AnswerFormat, path: Path | None = None) -> None:
         self.format, self.path = format, path
         self._head = format.head
         self._n_answers, self._has_ids = 0, False
-        self._rest = b""  # what is not written yet of answers, which are sent again until all is written
+        self._rest = b""  # the unwritten rest of answers, which are sent again until all is written
         self._file: IO[bytes] | None = None
 
     def open(self, append: bool = False, written: object = None) -> None:
-        """Open the file. With `append` its content stays, or the part that was `written`; otherwise it is emptied."""
+        """Open the file. With `append` its content stays, up to the length in `written` if given; else it is erased."""
         if self.path is None or self._file is not None:
             return
         with writing(self.path):
@@ -134,7 +134,7 @@ class Output:
             self._file = self.path.open("ab" if append else "wb", buffering=0)
 
     def _truncate(self, written: object) -> int:
-        """Remove what was written later, and an unfinished last line; return the size that is left."""
+        """Remove later content, and an unfinished last line; return the remaining size."""
         assert self.path is not None
         with self.path.open("r+b") as file:
             end = begin_of_last_line(file)
@@ -157,7 +157,7 @@ class Output:
             os.fsync(self._file.fileno())
 
     def cut(self, written: tuple[str, int] | None) -> None:
-        """Remove what was written after it was `written` so far."""
+        """Truncate the file to the length in `written`."""
         if self._file is not None and written is not None:
             self._file.seek(self._file.truncate(written[1]))
             self._head, self._rest = "" if written[1] else self.format.head, b""
@@ -175,12 +175,12 @@ class Output:
             self._head = ""
         raw: IO[bytes] | io.RawIOBase | None = self._file
         if self.path is None:
-            if sys.stdout is None:  # it is closed
+            if sys.stdout is None:  # standard output is closed
                 self._rest = b""
                 return
             buffer = sys.stdout.buffer
             raw = buffer.raw if isinstance(buffer, io.BufferedWriter) else buffer
-        assert raw is not None  # it was opened
+        assert raw is not None  # the file was opened
         while self._rest:
             n = raw.write(self._rest)
             if n is None:
@@ -188,7 +188,7 @@ class Output:
             self._rest = self._rest[n:]
 
     def write(self, answers: "Sequence[Answer]", truths: Iterable[Any] = ()) -> None:
-        """Write answers, or end the command."""
+        """Write answers; if this fails, end the command."""
         try:
             self.send(answers, truths)
         except BrokenPipeError:
@@ -218,15 +218,15 @@ def begin_of_last_line(file: IO[bytes]) -> int:
 
 
 class EvaluatedAnswers:
-    """Writes an answer to each record of an evaluation, in the order of the records, in whatever order answers come."""
+    """Writes an answer to each record of an evaluation, in the order of the records; answers may come in any order."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._waiting: dict[int, Example] = {}  # by their identity, in their order
-        self._answers: dict[int, Answer] = {}  # of those that wait
+        self._waiting: dict[int, Example] = {}  # by their identity, in order
+        self._answers: dict[int, Answer] = {}  # to waiting examples
 
     def readable(self, examples: "Iterable[Example]") -> "Iterator[Example]":
-        """Yield the good examples, and answer the others by their fault."""
+        """Yield the good examples, and answer the others with their faults."""
         for example in examples:
             self._waiting[id(example)] = example
             if example.fault is None:
@@ -237,11 +237,11 @@ class EvaluatedAnswers:
     def refused(self, example: "Example", reason: str) -> None:
         from stream_pegasos.streams import Answer
 
-        if id(example) in self._waiting:  # not, if a second model refuses what the first has answered
+        if id(example) in self._waiting:  # false if a second model refuses an example that the first has answered
             self._answers[id(example)] = Answer(example.id, None, None, error=reason)
 
     def predicted(self, block: "PredictedBlock") -> None:
-        """Take the answers to a block, and write what can be written."""
+        """Take the answers to a block, and write those that can be written."""
         examples = cast("Sequence[Example]", block.examples)
         answers = block.answers([example.id for example in examples], block.probabilities_by_label())
         self._answers |= zip(map(id, examples), answers, strict=True)

@@ -16,14 +16,14 @@ import click
 from stream_pegasos.cli.console import note
 
 HELP_ALL = "--help-all"
-N_EXAMPLES = 3  # in the help of one screen
-NO_BREAK = "\u2011"  # a hyphen at which no line ends
+N_EXAMPLES = 3  # in the short help
+NO_BREAK = "\u2011"  # a hyphen without a line break
 PATH = click.Path(path_type=Path)
 ENDS_CLAUSE = re.compile(r"[.:;](?: |$)")
 
 
 class _Earlier(click.Option):
-    """A spelling of before, which goes on, with a hint that says what it is now."""
+    """An older spelling, which still works, with a note that names the current one."""
 
     def __init__(self, flag: str, **parameters: Any) -> None:
         super().__init__([f"earlier{flag}".replace("-", "_"), flag], hidden=True, expose_value=False, **parameters)
@@ -35,7 +35,7 @@ class _Option(click.Option):
     ) -> None:
         super().__init__(names, **parameters)
         self.group, self.brief = group, brief
-        # Of a flag, or of what may be repeated, the spelling of before is one, too.
+        # The older spelling is also a flag, or may be repeated, if the option is or may.
         alike = {"is_flag": True} if self.is_flag else {"multiple": self.multiple}
         self.earlier = [_Earlier(flag, **alike) for flag in earlier]
 
@@ -64,7 +64,7 @@ class _Argument(click.Argument):
         is_one = isinstance(value, str) and behind and not _is_given(behind[0], opts)
         is_named = any(_is_given(argument, opts) for argument in self.earlier)
         if is_one and self.metavar == "[MODEL]" and (is_named or not _is_model(str(value))):
-            opts[behind[0].name] = opts.pop(self.name)  # it is what comes behind MODEL
+            opts[behind[0].name] = opts.pop(self.name)  # the value is that of the argument after MODEL
         others_shown = "".join(f" {argument.metavar}" for argument in behind)
         _take_earlier(self, ctx, opts, lambda value: f"{ctx.command_path} {value}{others_shown}")
         return super().handle_parse_result(ctx, opts, args)
@@ -78,7 +78,7 @@ def _is_given(parameter: click.Parameter, opts: Mapping[str, Any]) -> bool:
 def _take_earlier(
     parameter: "_Option | _Argument", ctx: click.Context, opts: MutableMapping[str, Any], now: Callable[[str], str]
 ) -> None:
-    """Take the value that a spelling of before gives, and say how it is spelled now."""
+    """Take the value of an older spelling, and print the current spelling."""
     for name in parameter.earlier:
         if _is_given(name, opts):
             if _is_given(parameter, opts):
@@ -89,17 +89,17 @@ def _take_earlier(
 
 
 def _is_model(name: str) -> bool:
-    """Whether an argument that may be a model is one: what a file holds says so, or else its name."""
+    """Whether an argument that may be a model is one, by the content of its file, or else by its name."""
     from stream_pegasos.learners.files import begins_as_model
 
     return begins_as_model(name) if os.path.isfile(name) else name.endswith(".safetensors")
 
 
 def shared(flag: str, help: str, *, group: str, default: object = None, **parameters: Any) -> Any:
-    """An option as a field of a dataclass: its flag with, after a space, a placeholder of its value, and what
-    --help-all says of it. `brief` is what --help says, `True` for the first clause of `help`; without it only
-    --help-all lists the option. `shown` is the default as it is shown, if it is neither the value itself nor "none".
-    The rest is for click; the type is that of the field.
+    """An option as a field of a dataclass: its flag with, after a space, a placeholder of its value, and its text in
+    --help-all. `brief` is its text in --help, `True` for the first clause of `help`; without it only --help-all lists
+    the option. `shown` is the default in the help, if it is neither the value itself nor "none". Other parameters are
+    for click; the type is that of the field.
     """
     return field(default=default, metadata={"flag": flag, "help": help, "group": group, **parameters})
 
@@ -110,7 +110,7 @@ def argument(metavar: str, help: str, **parameters: Any) -> Any:
 
 
 def bundled(without: tuple[str, ...] = ()) -> Any:
-    """A field that is itself a dataclass of options; all of these are offered, except those in `without`."""
+    """A field that is a dataclass of options; all of them are offered, except those in `without`."""
     return field(default=None, metadata={"without": without})
 
 
@@ -128,7 +128,7 @@ def command(options: type[Any], cls: "type[Command] | None" = None) -> Callable[
 
 
 def _offered(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[tuple["Field[Any]", bool]]:
-    """The fields that are offered, and whether each is itself a dataclass of options."""
+    """The offered fields, and whether each is a dataclass of options."""
     return ((option, "without" in option.metadata) for option in fields(options) if option.name not in without)
 
 
@@ -157,7 +157,7 @@ def _parameters(options: type[Any], without: tuple[str, ...] = ()) -> Iterator[c
         parameters["help"] += f" [default: {shown}]"
         parameters |= {"is_flag": True} if option.type in (bool, bool | None) and "/" not in flag else {}
         parameters |= {"multiple": True} if option.type == tuple[str, ...] else {}
-        if not parameters.get("required"):  # click does not ask for what has a default, even None
+        if not parameters.get("required"):  # click does not require a value with a default, even None
             parameters["default"] = option.default
         parameter = _Option([option.name, flag], metavar=metavar or None, **parameters)
         yield from (parameter, *parameter.earlier)
@@ -175,7 +175,7 @@ def _made(options: type[Any], values: dict[str, Any], without: tuple[str, ...] =
 def number(
     kind: type[int] | type[float], low: float = -math.inf, high: float = math.inf, word: str | None = None
 ) -> Callable[[str | float], Any]:
-    """A converter to a number in a range, or to that word, whose error says what is wanted."""
+    """A converter to a number in a range, or to a certain word; its error names the allowed values."""
     expected = "a whole number" if kind is int else "a number"
     if low > -math.inf:
         expected += f" of at least {low}" if high == math.inf else f" from {low} to {high}"
@@ -197,7 +197,7 @@ def number(
     return convert
 
 
-# The types of click for those of fields; click guesses others from the default.
+# The types of click for types of fields; without them click guesses from the default.
 TYPES: dict[Any, Any] = {int | None: number(int), float | None: number(float), Path: PATH, Path | None: PATH}
 
 
@@ -209,7 +209,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, is_set: bool) -> None:
 
 
 class Command(click.Command):
-    """A command whose help fits a screen; --help-all has every option, in groups, with whole names."""
+    """A command whose help fits a screen; --help-all shows every option, in groups, with full names."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         about = "Show every option, and what else there is to know."

@@ -1,4 +1,4 @@
-"""What a command prints and writes, and how it fails."""
+"""Messages of commands, checks of their outputs, and failures."""
 
 import logging
 import os
@@ -16,18 +16,18 @@ import click
 from stream_pegasos.common.display import printable
 
 MOST_LISTED = 10
-LONGEST_BEGIN = 1 << 16  # bytes that tell the kind of a file
+LONGEST_BEGIN = 1 << 16  # bytes that show the kind of a file
 CURVE = re.compile(rb"n,")
 FILES = {"FILE", "JSON_OR_FILE", "MODEL", "NAME_OR_PATH", "PATH", "SOURCE", "STREAM"}  # as metavars
 WRITTEN = "stream_pegasos.written"  # the files that the command writes, in the context's `meta`
 
 
 class Failure(Exception):
-    """An end with exit code 1 and one line that says why."""
+    """A failure with exit code 1 and one line with the reason."""
 
 
 def note(message: str) -> None:
-    # Standard error may be closed, or a file on a full disk; the command goes on all the same.
+    # Standard error may be closed, or be a file on a full disk; the command continues.
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"stream-pegasos: {message}", file=sys.stderr, flush=True)
@@ -37,7 +37,7 @@ def print_lines(text: str) -> None:
     try:
         print(text, flush=True)
     except (OSError, KeyboardInterrupt) as error:
-        # What is still buffered would fail again when Python exits.
+        # Buffered output would fail again when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, KeyboardInterrupt | BrokenPipeError):
             raise
@@ -45,14 +45,14 @@ def print_lines(text: str) -> None:
 
 
 class LogHandler(logging.Handler):
-    """Shows what the package logs: what is done on standard output, all else as notes."""
+    """Prints the log of the package: results of actions on standard output, all else as notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         (print_lines if record.levelno < logging.WARNING else note)(record.getMessage())
 
 
 def listed(values: Iterable[object]) -> str:
-    """Some labels or names on one line; many are cut short."""
+    """Labels or names on one line; a long list is shortened."""
     first = [*islice(values, MOST_LISTED + 1)]
     return ", ".join([*map(printable, first[:MOST_LISTED]), *["…"] * (len(first) > MOST_LISTED)])
 
@@ -69,10 +69,11 @@ def check_outputs(
     keeps_progress: bool = False,
 ) -> None:
     """Fail before the work begins if an output cannot be written, would overwrite a file that the command reads, or
-    lies in a folder that it reads: whatever options name, but for the outputs themselves. What stands beside a model,
-    as its lock or its journal, is no output either. A saved model may replace the loaded one, since it is written in
-    one step at the end; any other file that is not empty stays, and so does a checkpoint, unless the command keeps the
-    progress of the loaded model. No other process writes a model that is saved until the command ends.
+    lies in a folder that it reads; this applies to all options that name files, except the outputs themselves. Files
+    beside a model, such as its lock or its journal, cannot be outputs either. A saved model may replace the loaded one,
+    because it is written in one step at the end. It may replace another model, but no file of another kind, and no
+    checkpoint unless the command keeps the progress of the loaded model. No other process can write a model to be saved
+    until the command ends.
     """
     context = click.get_current_context()
     outputs = (*paths, save, checkpoint)
@@ -111,7 +112,7 @@ def check_outputs(
             raise Failure(f"cannot write {save}: it exists and is not a model; name another file, or remove it")
         is_kept = keeps_progress and load is not None and file_itself(load) == file_itself(save)
         if not is_kept and has_progress(save):
-            # Without the position in it, the whole stream would be learned once more.
+            # Without the position, the whole stream would be learned again.
             reason = (
                 "it is a checkpoint, whose progress would be lost; name another file, or see train MODEL FILE --save"
             )
@@ -125,7 +126,7 @@ def check_outputs(
 
 
 def _check_companions(outputs: list[Path], models: list[Path]) -> None:
-    """Fail if an output is a file beside a model: one that the command writes, or any that is there."""
+    """Fail if an output is a file beside a model: one that the command writes, or an existing one."""
     from stream_pegasos.common.companions import Companions, model_beside
     from stream_pegasos.learners.files import begins_as_model
 
@@ -142,7 +143,7 @@ def _check_companions(outputs: list[Path], models: list[Path]) -> None:
 
 
 def _check_not_replaced(read: list[Any], checkpoint: Path) -> None:
-    """Fail if the command reads messages or the like from a file that its checkpoint will replace."""
+    """Fail if the command reads messages or other input from a file that its checkpoint will replace."""
     from stream_pegasos.common.companions import Companions
 
     for path in read:
@@ -155,19 +156,19 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def names_file(parameter: click.Parameter) -> bool:
-    """Whether the value of a parameter is a file or folder here, or may be one."""
+    """Whether the value of a parameter is a local file or folder, or may be one."""
     return (parameter.metavar or "").strip("[]") in FILES
 
 
 def check_read(path: Path | str) -> None:
-    """Fail if the command writes this file, which something else that it reads has named."""
+    """Fail if the command writes this file, which is named in another input."""
     written = click.get_current_context().meta.get(WRITTEN, {})
     if os.path.exists(path) and (output := written.get(file_itself(path))) is not None:
         raise Failure(f"cannot write {output}: the command reads it")
 
 
 def file_itself(path: Path | str) -> object:
-    """An identity of a file, the same for all names and links; `None` for a pipe or a device."""
+    """An identity of a file, the same for all its names and links; `None` for a pipe or a device."""
     try:
         status = os.stat("/dev/stdin" if str(path) == "-" else path)
     except (OSError, ValueError):
@@ -176,8 +177,8 @@ def file_itself(path: Path | str) -> object:
 
 
 def check_replaceable(path: Path | None, begins: re.Pattern[bytes], kind: str) -> None:
-    """Fail before the work begins if an output, whose files begin so, would take the place of what is of another kind,
-    or stand behind it.
+    """Fail before the work begins if the output would replace a file of another kind, or be appended to it. `begins`
+    matches the beginning of files of the right kind.
     """
     if path is not None and path.is_file():
         with path.open("rb") as file:
@@ -187,7 +188,7 @@ def check_replaceable(path: Path | None, begins: re.Pattern[bytes], kind: str) -
 
 
 def check_plot(path: Path | None) -> None:
-    """Fail before the work begins if matplotlib is missing or cannot write such a file."""
+    """Fail before the work begins if matplotlib is missing or cannot write this kind of file."""
     if path is None:
         return
     if path.suffix.lower() == ".csv":
@@ -201,7 +202,7 @@ def check_plot(path: Path | None) -> None:
 
 @contextmanager
 def naming(path: object) -> Iterator[None]:
-    """Turn a refusal by the model of this file into a failure that names the file."""
+    """Turn an error of the model in this file into a failure that names the file."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -209,7 +210,7 @@ def naming(path: object) -> Iterator[None]:
 
 
 def check_choice(value: str | None, choices: Iterable[str], flag: str) -> None:
-    """Refuse an option whose value, if it is given, is none of the choices."""
+    """Refuse an option whose value, if given, is not one of the choices."""
     if value is not None and value not in choices:
         raise click.BadParameter(f"must be one of {', '.join(choices)}, got {value!r}", param_hint=flag)
 

@@ -1,4 +1,4 @@
-"""The options of what labels mean, which a model learns before its messages."""
+"""The option with descriptions of labels, which a model learns before its messages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stream_pegasos.learners.model import Model
 
 
-NAMES = "names"  # in place of a file
+NAMES = "names"  # instead of a file
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class DescriptionOptions:
     def read(
         self, model: "Model", allowed: "tuple[Label, ...] | None", known_labels: "Iterable[Label]" = ()
     ) -> "dict[Label, Any]":
-        """What labels mean, by label, if the option is given; `known` are labels beside those of the model."""
+        """The descriptions by label, if the option is given; `known_labels` are labels beside those of the model."""
         from stream_pegasos.learners.label_meaning import LabelsMeant
 
         if self.describe is None:
@@ -49,7 +49,7 @@ class DescriptionOptions:
         return named
 
     def learn(self, model: "Model", descriptions: "dict[Label, Any]") -> None:
-        """Have a model learn what labels mean."""
+        """Let a model learn the descriptions of labels."""
         if not descriptions:
             return
         if not takes_text(model):
@@ -64,7 +64,7 @@ class DescriptionOptions:
 
 
 def read_descriptions(path: Path, label_reader: "LabelsMeant") -> dict[Any, Any]:
-    """The texts of each label in a file; `None` where its name is meant. `meant` says which label a text means."""
+    """The texts of each label in a file; `None` stands for its name. `label_reader` finds a text's label."""
     from stream_pegasos.streams.encoding import marked_encoding
 
     written = path.read_bytes()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """What is written of an evaluation, beside the summary."""
+    """Outputs of an evaluation, beside the summary."""
 
     plot: Path | None = options.result_field(
         "--plot FILE",
@@ -61,7 +61,7 @@ class ResultOptions:
     )
 
     def check(self, save: Path | None = None) -> None:
-        """Fail before the work begins if something cannot be written."""
+        """Fail before the work begins if an output cannot be written."""
         check_outputs(self.plot, self.output, self.suspects, save=save)
         check_suspects(self.suspects)
         check_replaceable(self.output, ANSWERS, "file of answers")
@@ -148,7 +148,7 @@ def evaluate(arguments: EvaluateOptions) -> None:
 
 
 def _check_alike(learner: "Model", other: "Model", path: str) -> None:
-    """Raise a Failure if a compared model does not take the messages and labels that the new one takes."""
+    """Raise a Failure if a compared model does not take the messages and labels of the new one."""
     if takes_several(other) != takes_several(learner):
         multiple, single = (path, "the new model") if takes_several(other) else ("the new model", path)
         way_out = "see --multi-label" if takes_several(other) else "compare models of several labels"
@@ -170,7 +170,7 @@ def _read_by(model: "Model") -> str:
 
 
 def _known_labels(models: dict[str, Any]) -> "list[Label]":
-    """The labels that the compared models know, as which all models read those of the stream."""
+    """The labels of the compared models; all models read the labels of the stream by them."""
     from stream_pegasos.learners.label_meaning import known_label
 
     for (path, model), (other_path, other_model) in combinations(models.items(), 2):
@@ -190,7 +190,7 @@ def report(
     save: Path | None = None,
     **parameters: Any,
 ) -> None:
-    """Evaluate a model, print the summary and write what is asked for; `parameters` are for `prequential`."""
+    """Evaluate a model, print the summary and write the outputs; `parameters` are for `prequential`."""
     from stream_pegasos.evaluation.prequential import prequential
     from stream_pegasos.evaluation.results import Comparison
 
@@ -239,7 +239,7 @@ def report(
 
 
 def _headline(row: Any) -> str:
-    """The figure to look at first, and that of the newest messages."""
+    """The most important figure, for all and for the newest messages."""
     name = row._fields[1]
     return f"{name} {row[1]:.4f}, newest 1,000 {row._asdict()[f'window_{name}']:.4f}"
 

@@ -70,8 +70,8 @@ def explain(arguments: ExplainOptions) -> None:
 
     The explanation of a text compares the predicted class with the next one;
     --label explains one class. Overlapping words are one phrase, with the
-    share of each word beside it. Of a mail it is said if a header alone decides
-    the label.
+    share of each word beside it. For a mail, a header that alone decides the
+    label is reported.
 
     A text model stores hashed features, which have no names, unless it was
     trained with --keep-feature-names or kept by serve. Otherwise the words of STREAM,
@@ -166,8 +166,8 @@ def kept_names(learner: "TextClassifier", path: Path, vectors: str | None) -> An
 
 
 def _columns(learner: "Model") -> "Iterator[tuple[Any, dict[Any, float], Any]]":
-    """Yield what each column is about, its weights and its intercept. A column is about a label, or about two labels,
-    for which negative and positive weights speak. Ordered classes have one column, with an intercept for each pair.
+    """Yield the subject of each column, its weights and its intercept. The subject is a label, or two labels, which
+    negative and positive weights support. Ordered classes have one column, with an intercept for each pair.
     """
     weights, intercept = learner.weights, learner.intercept
     if isinstance(next(iter(weights.values()), None), dict):
@@ -182,7 +182,7 @@ def _block(heading: str, rows: list[tuple[float, str]]) -> list[str]:
 
 
 def _message(learner: "Model", text: str) -> Any:
-    """The message to explain: the text, or the fields of the JSON object that it is, read as by predict."""
+    """The message to explain: the text, or the fields of a JSON object in it, read as in predict."""
     fields = message_fields(learner)
     if not fields:
         return text
@@ -200,7 +200,7 @@ def _message(learner: "Model", text: str) -> Any:
 
 
 def _mail(learner: "Model", file: str, path: Path) -> Any:
-    """The mail in a file, read as by predict, as a message of the model."""
+    """The mail in a file, read as in predict, as a message of the model."""
     from stream_pegasos.features.message import Fields
     from stream_pegasos.streams import read
 
@@ -214,7 +214,7 @@ def _mail(learner: "Model", file: str, path: Path) -> Any:
 
 
 def _tell_of_headers(learner: "TextClassifier", message: "Message") -> None:
-    """Warn of header fields that alone decide the label of a mail."""
+    """Warn of header fields that decide the label of a mail by themselves."""
     from stream_pegasos.features.message import Fields
     from stream_pegasos.mail_text.features import read_parts
     from stream_pegasos.mail_text.telling import deciding_fields
@@ -250,7 +250,7 @@ def _explain_message(learner: "Model", message: "Message", path: Path, top: int,
     if "set" in why:
         labels = ", ".join(map(printable, why["set"])) or "nothing"
         head += f"; with a coverage of {learner.coverage:g} it is one of {labels}"
-    written = io.StringIO()  # as rich's own capture writes to standard output, too
+    written = io.StringIO()  # rich's own capture would also write to standard output
     is_terminal = True if sys.stdout is not None and sys.stdout.isatty() else None
     console = Console(file=written, force_terminal=is_terminal, highlight=False, soft_wrap=True)
     console.print(Text(head, style="bold"))
@@ -269,7 +269,7 @@ def _side(sides: tuple[str, str], value: float) -> str:
 
 
 def _head_and_sides(learner: "Model", message: "Message", why: dict[str, Any]) -> tuple[str, tuple[str, str]]:
-    """The prediction for a text, and for what it speaks that something adds to the margin, or takes from it."""
+    """The prediction for a text, and the labels that positive and negative contributions support."""
     predictions = learner.predictions([message])
     chances = dict(zip(predictions.classes, predictions.probabilities[0].tolist(), strict=True))
     has_several, named, against = takes_several(learner), why["explained"], why["against"]
@@ -286,7 +286,7 @@ def _head_and_sides(learner: "Model", message: "Message", why: dict[str, Any]) -
     return head, (f"for {printable(named)}", minus)
 
 
-Names = dict[Any, tuple[str, float]]  # by the number of a feature: its name, and the sign of that name's value
+Names = dict[Any, tuple[str, float]]  # by the number of a feature: its name, and the sign of the value of this name
 
 
 def _names(features: Any, source: Input) -> Names:
@@ -316,7 +316,7 @@ def _named(weights: dict[Any, float], names: Names | None) -> list[tuple[float, 
 
 
 def _shown(feature: object) -> str:
-    """A feature on one line, with the end of the text at which it stands; `…` stands where a character n-gram begins or
+    """A feature on one line, with the end of the text that it belongs to; `…` marks a character n-gram that begins or
     ends inside a word.
     """
     if isinstance(feature, str):

@@ -1,4 +1,4 @@
-"""Where a command that serves a page listens, and who may come."""
+"""The options of a page: its address, the hosts that may use it, and its token."""
 
 import errno
 import re
@@ -27,7 +27,7 @@ ACCESS_LOG = re.compile(rb"\S+ - - \[")
 
 @dataclass(frozen=True)
 class HostingOptions:
-    """Where a page is served, and who may come."""
+    """Options of a page: its address and the hosts that may use it."""
 
     host: str = service_field("--host ADDRESS", "Where to listen.", default="127.0.0.1", brief=True)
     port: int = service_field(
@@ -64,7 +64,7 @@ class HostingOptions:
     )
 
     def written(self) -> Path | None:
-        """The file of the access log; a Failure if it is one of another kind."""
+        """The file of the access log; a Failure if an existing file is of another kind."""
         path = None if self.access_log == Path("-") else self.access_log
         check_replaceable(path, ACCESS_LOG, "access log")
         return path
@@ -79,7 +79,7 @@ class HostingOptions:
         return token
 
     def hosts(self, token: str | None) -> tuple[str, ...]:
-        """The host names that requests may have; a note warns if anyone who reaches the address may come."""
+        """The host names allowed in requests; a note warns if anyone who reaches the address has access."""
         from stream_pegasos.service import LOOPBACK
 
         host, allowed = self.host, self.allowed_host
@@ -118,14 +118,14 @@ def serve_page(
     doing: str,
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
 ) -> None:
-    """Serve the application until SIGTERM or Ctrl-C; a note has its URL, once requests may come."""
+    """Serve the application until SIGTERM or Ctrl-C; a note has its URL, once requests are accepted."""
     from stream_pegasos.service import AccessLog, create_app, serve
 
     host, port = hosting.host, hosting.port
     try:
         access_log = None if hosting.access_log is None else AccessLog(hosting.access_log)
         app = create_app(service, hosts, beside, access_log)
-    except ValueError as error:  # a field has the name of something else in a request
+    except ValueError as error:  # a field has the name of another key of requests
         raise Failure(str(error)) from None
     try:
         limits = replace(service.limits, idle_seconds=hosting.idle_seconds)

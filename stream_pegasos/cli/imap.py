@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from stream_pegasos.mail.mailbox_filter import MailboxFilter, MailboxPlan
     from stream_pegasos.mail.verdict import Verdicts
 
-SECONDS_FOR_PASSWORD = 120.0  # someone may have to unlock it
-MOST_REMEMBERED = 100_000  # mails, by their digests: years of a mailbox, in some 10 MB
+SECONDS_FOR_PASSWORD = 120.0  # a person may have to unlock it
+MOST_REMEMBERED = 100_000  # mails, by their digests: years of a mailbox, in about 10 MB
 VARIABLE = "STREAM_PEGASOS_PASSWORD"
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Which server, and how to log in."""
+    """Options of the server and the login."""
 
     host: str | None = service_field(
         "--host NAME[:PORT]",
@@ -78,7 +78,7 @@ class ServerOptions:
                 "the password could be read on the way; never is only for 127.0.0.1", param_hint="--tls"
             )
         trusted = os.environ.get("SSL_CERT_FILE")
-        if not is_plain and trusted and not os.path.isfile(trusted):  # OpenSSL would trust nobody, and not say why
+        if not is_plain and trusted and not os.path.isfile(trusted):  # OpenSSL would trust no server, without a reason
             raise Failure(f"SSL_CERT_FILE must be a file, got {trusted!r}")
         context = None if is_plain else ssl.create_default_context()
         port = port or (993 if self.tls == "always" else 143)
@@ -86,7 +86,7 @@ class ServerOptions:
         return Account(host, port, self.user, self._secret(), context, starttls, self.oauth2, self.timeout)
 
     def _address(self) -> tuple[str, int]:
-        """The name of the server, and its port, 0 where that is not given."""
+        """The name of the server, and its port; 0 if no port is given."""
         match = re.fullmatch(r"(?:\[([0-9a-fA-F:.]+)\]|([^\[\]:\s]+))(?::(\d{1,5}))?", str(self.host))
         if match is None or not 0 < int(match[3] or 993) < 1 << 16:
             raise click.BadParameter(
@@ -96,7 +96,7 @@ class ServerOptions:
         return match[1] or match[2], int(match[3] or 0)
 
     def _secret(self) -> Callable[[], str]:
-        """A function that returns the password, which is never kept, printed or seen on a command line."""
+        """A function that returns the password, which is never stored, printed or visible on a command line."""
         from stream_pegasos.mail.imap_connection import LoginRefusedError
 
         n_given = sum(x is not None for x in (self.password_file, self.password_command))
@@ -128,7 +128,7 @@ def _run_for_output(command: str) -> str:
     from stream_pegasos.mail.imap_connection import LoginRefusedError
 
     try:
-        # Its errors go to our standard error, and it may ask on the terminal.
+        # Its errors go to standard error, and it may ask on the terminal.
         process = subprocess.run(command, shell=True, stdout=subprocess.PIPE, timeout=SECONDS_FOR_PASSWORD)
         text = process.stdout.decode()
     except subprocess.TimeoutExpired:
@@ -142,7 +142,7 @@ def _run_for_output(command: str) -> str:
 
 @dataclass(frozen=True)
 class FolderOptions:
-    """Which folders there are, and what is done with the mails in them."""
+    """Options of the folders, and of actions on their mails."""
 
     junk: str | None = mail_field(
         "--junk FOLDER",

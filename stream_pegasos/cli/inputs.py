@@ -1,4 +1,4 @@
-"""How a command reads its stream, and reports what is bad in it."""
+"""The input stream of a command, and reports of its bad records."""
 
 import os
 import sys
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from stream_pegasos.streams import Example, Source, Truth
 
 REPORTED_BAD_LINES = 10
-MOST_UNUSED = 1_000  # labels that are noted where they are not used
+MOST_UNUSED = 1_000  # labels that are noted where labels are not used
 MOST_LOOKED_AT = 10  # messages
-MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may bring new ones without end
+MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may have any number
 
 
 class Input:
-    """A stream as a command reads it for a model, which says what fields are read and whether a message may have
-    several labels. Bad records are reported and counted; with `unreadable` they are yielded, too, with their fault.
-    `known` are labels beside those of the model, as other models read the stream, too.
+    """A stream as input of a command, read for a model: the model decides the fields, and whether a message may have
+    several labels. Bad records are reported and counted; with `unreadable` they are also yielded, with their faults.
+    `known` are labels beside those of the model, e.g. of other models that read the same stream.
     """
 
     def __init__(
@@ -55,24 +55,24 @@ class Input:
         self._meant = LabelsMeant(self._known, stream.listed)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
-        self.n_blank = 0  # lines that were skipped, as they are blank
-        self.n_windows_1252 = 0  # lines read as Windows-1252, since they are not UTF-8
-        self.broken_off = ""  # why the rest was not read, if reading failed
-        self.labels_met: dict[Label, None] = {}  # in the order in which they came
-        self._refused: Counter[Label] = Counter()  # labels that are none of the listed ones
-        self._n_reported = 0  # bad records that were reported one by one
+        self.n_blank = 0  # blank lines that were skipped
+        self.n_windows_1252 = 0  # lines read as Windows-1252, because they are not UTF-8
+        self.broken_off = ""  # the reason, if reading ended early
+        self.labels_met: dict[Label, None] = {}  # in order of appearance
+        self._refused: Counter[Label] = Counter()  # labels that are not among the listed ones
+        self._n_reported = 0  # bad records reported individually
         self._fault = ""  # of the newest bad record
         self._next_note = 10 * REPORTED_BAD_LINES
-        self._unread: set[str] = set()  # fields that were reported
+        self._unread: set[str] = set()  # reported fields
         self._file: IO[bytes] | None = None
-        self._ahead: Iterator[Example] | None = None  # all examples, once the first was looked at
-        self._n_looked_at = self._n_mails = 0  # the first messages, and how many look like whole mails
+        self._ahead: Iterator[Example] | None = None  # all examples, once the first one was read
+        self._n_looked_at = self._n_mails = 0  # the first messages, and how many of them look like whole mails
         self._is_open = False  # whether the first message decides if messages may have several labels
         options = stream.options
-        # People who type into a terminal type no JSON.
+        # People do not type JSON into a terminal.
         may_be_text = stream.address == "-" and options.format is None and unlabelled and takes_lines(model)
         reads_features = stream.format == "vw" and not takes_text(model)
-        # Each option of the command is the one of this name here.
+        # Each option of the command has the same name here.
         parameters = (
             vars(options)
             | stream.written
@@ -93,7 +93,7 @@ class Input:
         self._options = ReadOptions(**{name: value for name, value in parameters.items() if name in names})
 
     def _label_field(self) -> str | None:
-        """The field with the label; `None` where none is read. A mail's header is taken out all the same."""
+        """The field with the label; `None` if no label is read. A mail's header with the label is always removed."""
         if not (self.stream.reads_labels or self.stream.is_mail):
             return None
         return self.stream.options.label_field or self.model.field_names.get("label_field", "label")
@@ -120,7 +120,7 @@ class Input:
             self._file.close()
 
     def done(self) -> float | None:
-        """The share that was read, from 0 to 1; `None` if the length is not known."""
+        """The share that was read, from 0 to 1; `None` if the length is unknown."""
         if self._file is None or not os.path.isfile(str(self.stream.address)):
             return None
         if self._file.closed:
@@ -171,7 +171,7 @@ class Input:
             if self._is_open:
                 self._is_open, self.several = False, isinstance(example.y, tuple)
             if self.several and not isinstance(example.y, tuple) and example.y is not None:
-                example = example._replace(y=(example.y,))  # it was read before that was known
+                example = example._replace(y=(example.y,))  # read before several labels were expected
             fault = self.meet_label(example.y)
             if fault is not None:
                 self._report_line(example.line, fault)
@@ -184,8 +184,8 @@ class Input:
     def open(
         self, position: object, follow: bool, whole_lines: bool, labels: str | None = None, share: bool = False
     ) -> "Source":
-        """Follow the stream from a position on; or the `labels` at an address, each with the id of its message. With
-        `share` it is shared with other runs.
+        """Open the stream to follow it from a position; or the `labels` at an address, each with the id of its message.
+        With `share` other runs read the same stream.
         """
         from stream_pegasos.streams import open_source
 
@@ -213,14 +213,14 @@ class Input:
     # Labels
 
     def meet_label(self, label: "Truth | None") -> str | None:
-        """Note a label, unless something is wrong with it, which is returned."""
+        """Note a label. If it has a fault, do not note it, but return the fault."""
         fault = self.label_fault(label)
         if fault is None and label is not None:
             self.labels_met.update(dict.fromkeys(label if isinstance(label, tuple) else (label,)))
         return fault
 
     def label_fault(self, label: "Truth | None") -> str | None:
-        """What is wrong with a label, if anything."""
+        """The fault of a label; `None` if it is valid."""
         if isinstance(label, tuple) and not self.several:
             shown = ", ".join(map(printable, label))
             return f"its label is a list, [{shown}], and the model takes one label; for several see train --multi-label"
@@ -237,14 +237,14 @@ class Input:
         return None
 
     def _look_alike(self, label: "Label") -> "Label | None":
-        """The known label that one which is new looks like."""
+        """The known label that a new one resembles, if any."""
         from stream_pegasos.learners.label_meaning import look_alike
 
         is_known = label in self.labels_met or label in self._known
         return None if is_known else look_alike(label, [*self._known, *self.labels_met])
 
     def is_misspelt(self) -> bool:
-        """Whether a listed label never came, but one that differs in a letter or its case; if so, this is told."""
+        """Whether a listed label never came, but one that differs in a letter or in case; if so, this is reported."""
         from stream_pegasos.learners.label_meaning import read_truth
 
         listed = self.stream.listed or ()
@@ -285,7 +285,7 @@ class Input:
         self._report_line(cast("Example", example).line, reason)
 
     def report_rest(self) -> None:
-        """Report at the end how many more bad records there were, and which fields no message had."""
+        """Report at the end the number of other bad records, and the fields that no message had."""
         if takes_text(self.model):
             self.model.fields_met.tell()
         if n_unreported := self.n_bad - self._n_reported:
@@ -295,7 +295,7 @@ class Input:
             note(f"{self.n_windows_1252:,} {lines} {were} not UTF-8 and {were} read as Windows-1252")
 
     def report_blank(self) -> None:
-        """Report how many lines have no answer, as they are blank."""
+        """Report the number of blank lines, which have no answer."""
         if self.n_blank and self.n_good:
             lines, pronoun = ("line was", "it") if self.n_blank == 1 else ("lines were", "them")
             note(f"{self.n_blank:,} {lines} blank, and there is no answer for {pronoun}")
@@ -305,7 +305,7 @@ class Input:
         return f"{bad}, {self.broken_off}" if self.broken_off else bad
 
     def nothing(self, verb: str) -> Failure:
-        """The failure of a command that found no message to work on."""
+        """The failure of a command that found no message."""
         options = "--format, --read-option, --text-field and --label-field"
         options = "--label-field, --spam and --ham" if self.stream.is_mail else options
         hint = f"; see {options}" if self.n_bad and not self.n_good else ""
@@ -320,7 +320,7 @@ class Input:
         return Failure(f"no message of {self.name} was {verb}{hint}")
 
     def tell_of_nothing(self) -> None:
-        """Say why if there was no message, which may be so."""
+        """Report why there was no message; this may be no failure."""
         if not (self.n_good or self.n_bad or self.n_blank):
             note(str(self.nothing("read")))
 
@@ -343,7 +343,7 @@ class Input:
         return None
 
     def _report_line(self, line: int, reason: str) -> None:
-        if self.several and self.stream.has_features and reason == "no label":  # it was read before that was known
+        if self.several and self.stream.has_features and reason == "no label":  # read too early
             reason += "; --multi-label takes it as a line that has none of them"
         self.report(f"{self.record} {line}", reason)
 
@@ -359,7 +359,7 @@ class Input:
             note(f"the model does not read the field {printable(name) or 'without a name'}")
 
     def _look_for_mail(self, x: object) -> None:
-        """Say once if the first texts look like whole mails, and are not read as such."""
+        """Report once if the first texts look like whole mails, but are not read as mails."""
         from stream_pegasos.mail_text.mime import looks_like_mail
 
         text = x if isinstance(x, str) else next(iter(x.values()), None) if isinstance(x, dict) else None
@@ -389,9 +389,9 @@ def _first(examples: "Iterator[Example]", limit: int | None) -> "Iterator[Exampl
 
 
 def model_for_first_message(model: "Model", options: ModelOptions, source: Input, wait: Callable[..., Any]) -> "Model":
-    """The new model, or one of several labels if the first message has a list of them and no option says otherwise."""
+    """The new model; if no option decides and the first message has a list of labels, a model of several labels."""
     if not (source.several or options.ordered or options.classifier == "pegasos"):
-        with suppress(KeyboardInterrupt):  # the next wait for a message heeds it
+        with suppress(KeyboardInterrupt):  # the next wait for a message handles the interrupt
             wait(source.look_ahead)
         if source.several:
             source.model = new_model(options, source.stream, has_several=True)
@@ -401,7 +401,7 @@ def model_for_first_message(model: "Model", options: ModelOptions, source: Input
 
 @contextmanager
 def progress_bar(source: Input) -> Iterator[Callable[[int, str], None]]:
-    """A progress bar on a terminal; nothing in a pipe."""
+    """A progress bar on a terminal; none in a pipe."""
     if not sys.stderr.isatty():
         yield lambda n, text: None
         return

@@ -1,4 +1,4 @@
-"""How a command ends: with its work, or on a signal."""
+"""The end of a command: by itself, or by a signal."""
 
 import _thread
 import signal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stream_pegasos.operation.stream_runner import StreamRunner
     from stream_pegasos.streams import Example
 
-SECONDS_FOR_ANSWERS = 2.0  # when a run is to end
+SECONDS_FOR_ANSWERS = 2.0  # for answers at the end of a run
 
 
 class Interrupt:
@@ -60,16 +60,16 @@ class Interrupt:
 
 @contextmanager
 def stopping(live: "StreamRunner") -> Iterator[list[int]]:
-    """Stop a run on Ctrl-C and SIGTERM; the list that is yielded has the signals that came."""
+    """Stop a run on Ctrl-C and SIGTERM; the yielded list has the received signals."""
     signals: list[int] = []
     is_over, is_overdue = threading.Event(), threading.Event()
     main = threading.current_thread()
 
     def hurry() -> None:
-        # Answers that are being sent get some time; then the run gives them up.
+        # Answers in progress get some time; then the run drops them.
         while not is_over.wait(SECONDS_FOR_ANSWERS):
             is_overdue.set()
-            if hasattr(signal, "pthread_kill"):  # which also interrupts a system call
+            if hasattr(signal, "pthread_kill"):  # also interrupts a system call
                 signal.pthread_kill(cast(int, main.ident), signal.SIGINT)
             else:
                 _thread.interrupt_main()

@@ -48,7 +48,7 @@ def label(arguments: LabelOptions) -> None:
     Ctrl-C ends it; the same command goes on from LABELS, which it learns first.
     At most 10,000 messages wait, none blank or of over 20,000 characters.
 
-    LabelFile in FILE are not used. To go on, give the MODEL with which you began,
+    Labels in FILE are not used. To go on, give the MODEL with which you began,
     not what --save wrote, which has already learned LABELS.
 
     \b
@@ -90,7 +90,7 @@ def label(arguments: LabelOptions) -> None:
         for example in takewhile(lambda _: waiting.has_room(), interrupt.until_signal(source)):
             try:
                 learner.features.read(example.x)
-            except (TypeError, ValueError) as error:  # or nothing could be asked any more
+            except (TypeError, ValueError) as error:  # otherwise no message could be asked for any more
                 source.refuse(example, str(error))
                 continue
             origin = {"line": example.line} | ({} if example.id is None else {"id": example.id})
@@ -109,17 +109,17 @@ def label(arguments: LabelOptions) -> None:
 
 
 class LabelFile:
-    """The file of labels, as people give them. Its last lines, whose labels can be taken back, may go again."""
+    """The file of labels given by people. Its last lines, whose labels can be taken back, may be removed again."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.n, self.origins = path, 0, dict[Any, dict[str, Any]]()  # its line and its id, by message
-        self._held: dict[int, bytes] = {}  # the last lines, by number of the message
+        self._held: dict[int, bytes] = {}  # the last lines, by the number of the message
         if path.suffix.lower() not in ("", ".jsonl", ".ndjson", ".json"):
             raise Failure(f"{path}: labels are written as JSON lines; end its name in .jsonl")
         with writing(path):
             self._file = open(path, "r+b" if path.exists() else "w+b", buffering=0)  # noqa: SIM115
         self.close = self._file.close
-        with suppress(ImportError):  # on Windows
+        with suppress(ImportError):  # not on Windows
             import fcntl
 
             try:
@@ -129,7 +129,7 @@ class LabelFile:
                 raise Failure(f"{path} is in use: another process writes its labels there") from None
 
     def go_on(self, before: Input) -> list[Any]:
-        """The messages that stand there, with their labels."""
+        """The messages in the file, with their labels."""
         end = self._file.seek(0, os.SEEK_END)
         note(f"labels go to {self.path}")
         labelled = [*before]
@@ -160,7 +160,7 @@ class LabelFile:
             while data:
                 data = data[self._file.write(data) :]
         except OSError:
-            self._file.truncate(end)  # a new line stands behind those that were there
+            self._file.truncate(end)  # the new line comes after the existing ones
             raise
         self._file.truncate()
         self.n, self._held = self.n + len(lines) - len(self._held), lines

@@ -15,13 +15,13 @@ from stream_pegasos.cli.command import Command, argument, bundled, command
 from stream_pegasos.cli.console import Failure, note
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field, vectors_field
 
-READ = 1_064_000  # bytes of a mail that are looked at: headers and body, as far as features read them
+READ = 1_064_000  # bytes of a mail that are read: headers and body, as far as features use them
 EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 FAILED = 3
 
 
 class _FilterCommand(Command):
-    """A command that passes its input on even if its options are wrong, so that no mail is lost."""
+    """A command that passes its input through even if its options are wrong, so that no mail is lost."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
@@ -31,7 +31,7 @@ class _FilterCommand(Command):
                 _write(b"")
             if "--exit-code" in sys.argv:
                 error.show()
-                raise click.exceptions.Exit(FAILED) from None  # 2 is for unsure
+                raise click.exceptions.Exit(FAILED) from None  # 2 means unsure
             raise
 
 
@@ -71,7 +71,7 @@ def mail_filter(arguments: MailFilterOptions) -> None:
       stream-pegasos mail-filter m.safetensors < mail.eml
       stream-pegasos mail-filter m.safetensors --exit-code < mail.eml
     """
-    # A process for one mail needs neither; both would take a sixth of its time.
+    # One mail needs neither; both would take a sixth of the time.
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.stdin is None or sys.stdout is None:
@@ -85,7 +85,7 @@ def mail_filter(arguments: MailFilterOptions) -> None:
             raise Failure(f"{arguments.header_prefix!r} is not a header name")
         outcome, lines = _filter_by_model(mail, arguments.model, arguments.thresholds, arguments.vectors)
         lines = re.sub(rb"^X-Spam\b", arguments.header_prefix.encode(), lines, flags=re.MULTILINE)
-    except Exception as error:  # whatever it is, the mail must arrive
+    except Exception as error:  # after any error, the mail must be delivered
         note(f"the mail passes unfiltered: {error or repr(error)}")
     from stream_pegasos.mail.verdict_headers import insert_lines
 
@@ -98,7 +98,7 @@ def mail_filter(arguments: MailFilterOptions) -> None:
 
 
 def _end(reason: str, exit_code: bool) -> NoReturn:
-    """Fail where the mail could not pass. With --exit-code the code is 3, as 1 would mean ham."""
+    """Fail after the mail could not be passed through. With --exit-code the code is 3, because 1 means ham."""
     if not exit_code:
         raise Failure(reason)
     note(f"error: {reason}")
@@ -106,7 +106,7 @@ def _end(reason: str, exit_code: bool) -> NoReturn:
 
 
 def _filter_by_model(mail: bytes, path: Path, thresholds: VerdictOptions, vectors: str | None) -> tuple[str, bytes]:
-    """What a model says of a mail, and the headers that say so."""
+    """A model's verdict on a mail, and the mail with verdict headers."""
     from stream_pegasos import load
     from stream_pegasos.mail.verdict_headers import find_newline, spam_headers
 
@@ -116,12 +116,12 @@ def _filter_by_model(mail: bytes, path: Path, thresholds: VerdictOptions, vector
 
 
 def _write(begin: bytes) -> None:
-    """Write what was made of the beginning of a mail, and the rest as it comes."""
+    """Write the new beginning of a mail, and the rest as it comes."""
     output = sys.stdout.buffer
     try:
         output.write(begin)
         shutil.copyfileobj(sys.stdin.buffer, output)
         output.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # or it would fail again at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # otherwise it would fail again at the end
         raise Failure(f"cannot write the mail: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""The options that commands of mail share: apart from all others, as mail-filter starts anew for each mail."""
+"""Options shared by commands of mail; in a small module, because mail-filter starts once for each mail."""
 
 import functools
 import json
@@ -24,7 +24,7 @@ vectors_field = functools.partial(
 
 @dataclass(frozen=True)
 class VerdictOptions:
-    """When a mail is spam, ham or unsure; named as the parameters of `Verdicts`."""
+    """Options for the verdicts spam, ham and unsure; named as the parameters of `Verdicts`."""
 
     spam_threshold: float = mail_field(
         "--spam-threshold P", "A mail is spam from this probability.", type=number(float, 0, 1), default=0.9, brief=True
@@ -46,6 +46,6 @@ class VerdictOptions:
 
 
 def header_advice(name: str) -> str:
-    """What to do about a header that tells the label."""
+    """Advice about a header that reveals the label."""
     ignored = json.dumps({"ignored_headers": [name]})
     return f"if no sender wrote it, new mails will not have it: train with --features '{ignored}'"

@@ -1,4 +1,4 @@
-"""The model of a command: made from its options, loaded, resumed and saved."""
+"""The model of a command: made from options, loaded, resumed and saved."""
 
 import inspect
 import os
@@ -36,7 +36,7 @@ def takes_several(model: "Model") -> bool:
 
 
 def text_model(model: "Model", path: Path | None) -> "TextClassifier":
-    """The model, which must read texts."""
+    """The model; a Failure unless it reads texts."""
     if not takes_text(model):
         raise Failure(f"{path} is a model of features, not of texts")
     return model
@@ -48,12 +48,12 @@ def takes_lines(model: "Model") -> bool:
 
 
 def message_fields(model: "Model") -> tuple[str, ...]:
-    """The fields that a message is made of; none where it is a text, or features."""
+    """The fields of a message; empty if a message is a text or features."""
     return () if not takes_text(model) or model.features.takes_text else tuple(model.features.fields)
 
 
 def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> "tuple[Model, Any]":
-    """The model to be trained, and its progress if it is a checkpoint."""
+    """The model to train, and its progress if it is a checkpoint."""
     if load is None:
         return new_model(options, stream), None
     plain_options, decision = options.split_decision()
@@ -72,7 +72,7 @@ def model_for(stream: Stream, load: Path | None, options: ModelOptions) -> "tupl
 def model_to_continue(
     stream: Stream | None, load: Path | None, vectors: str | None = None, is_mail: bool = False
 ) -> "Model":
-    """The loaded model, which is to learn on, or else a new one with the defaults."""
+    """The loaded model, which continues to learn, or else a new one with the defaults."""
     if load is None:
         if vectors is not None:
             raise click.BadParameter(
@@ -93,8 +93,8 @@ def tell_what_begins_again(model: "Model") -> None:
 
 
 def tell_of_labels(model: "Model", known_labels: tuple[Any, ...], labels_met: Collection["Label"]) -> None:
-    """Warn at the end of labels that look like a mistake: one that an option names never came, or many labels, or all
-    that came, are new to a model that knew others.
+    """Warn at the end of labels that may be mistakes: a label in an option never came; or many labels, or all labels in
+    the stream, are new to a model that knew others.
     """
     classifier = cast("Classifier", model.parts["classifier"])
     for fault in classifier.faults_of_options() if labels_met else ():
@@ -116,8 +116,8 @@ def tell_of_labels(model: "Model", known_labels: tuple[Any, ...], labels_met: Co
 
 
 def tell_of_unknown_labels(model: "Model", labels_met: Collection["Label"], only_all: bool = False) -> None:
-    """Warn of labels of a file that the model, which learns none of them, does not know; with `only_all` if it knows
-    none of them.
+    """Warn of labels of a file that are unknown to the model, which does not learn; with `only_all`, only if all are
+    unknown.
     """
     classes = model.classes
     new = [label for label in labels_met if label not in classes]
@@ -127,7 +127,7 @@ def tell_of_unknown_labels(model: "Model", labels_met: Collection["Label"], only
 
 
 def chosen_label(model: "Model", text: str, named_by: str) -> Any:
-    """The learned label that a text means, also as it is printed."""
+    """The learned label that a text means; the text may also be in its printed form."""
     from stream_pegasos.learners.label_meaning import known_label
 
     classes = model.classes
@@ -174,7 +174,7 @@ def new_model(
 
 
 def _keep_field_names(stream: Stream | None, model: "Model", name: str = "the model") -> None:
-    """Note in the model the fields from which it learns; raise a Failure if it does not read them."""
+    """Store in the model the fields from which it learns; a Failure if it does not read them."""
     if stream is None:
         return
     text_field = stream.text_fields[0] if len(stream.text_fields) == 1 else None
@@ -199,7 +199,7 @@ def _keep_field_names(stream: Stream | None, model: "Model", name: str = "the mo
 def _new_classifier(
     classifier: str | None = None, ordered: bool = False, multi_label: bool = False, **parameters: Any
 ) -> "Classifier":
-    """The named classifier, or else the one that takes these parameters, made for the kind of labels."""
+    """The named classifier, or else the one with these parameters, made for the kind of labels."""
     from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, PegasosClassifier
 
     kinds: dict[str, Any] = {"adaptive": AdaptiveClassifier, "pegasos": PegasosClassifier}
@@ -261,7 +261,7 @@ def sharing(
     stream: Stream,
     coverage: float | None = None,
 ) -> "tuple[SharedCheckpoint, Model]":
-    """The checkpoint of the runs that share a folder, and the model to go on from."""
+    """The checkpoint of the runs that share a folder, and the model to start with."""
     from stream_pegasos.features.vectors import VectorsError
     from stream_pegasos.operation.shared_checkpoint import SharedCheckpoint
 
@@ -315,7 +315,7 @@ def load_model(path: Path, stream: Stream | None, vectors: str | None = None) ->
 
 
 def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = None) -> "tuple[Model, Any]":
-    """The model in a file, and the progress beside it if it is a checkpoint."""
+    """The model in a file, and its progress if the file is a checkpoint."""
     from stream_pegasos.features.vectors import VectorsError
     from stream_pegasos.learners import loading
     from stream_pegasos.learners.files import begins_as_model
@@ -337,7 +337,7 @@ def load_with_progress(path: Path, stream: Stream | None, vectors: str | None = 
 
 
 def _tell_of_journal(path: Path, progress: object) -> None:
-    """Say whether the journal of a checkpoint has messages that the model in it has not learned."""
+    """Report if the journal of a checkpoint has messages that its model has not learned."""
     position = progress.get("journal") if isinstance(progress, dict) else None
     if position is None:
         return
@@ -350,14 +350,14 @@ def _tell_of_journal(path: Path, progress: object) -> None:
 
 
 def model_to_use(path: Path, stream: Stream | None, decision: DecisionOptions, vectors: str | None = None) -> "Model":
-    """A loaded model, with the decision of the options."""
+    """A loaded model, with the decision in the options."""
     model = load_model(path, stream, vectors)
     set_decision(model, path, decision)
     return model
 
 
 def set_decision(model: "Model", path: Path, decision: DecisionOptions) -> None:
-    """Change the decision of a model as the options say."""
+    """Change the decision of a model by the options."""
     parameters = decision.given()
     if "pos_label" in parameters:
         from stream_pegasos.learners.label_meaning import label_meant
@@ -369,7 +369,7 @@ def set_decision(model: "Model", path: Path, decision: DecisionOptions) -> None:
 
 
 def ask_for_coverage(model: "Model", coverage: float | None) -> None:
-    """Have a model that goes on learning answer with sets of labels, if an option says so."""
+    """Let a model that continues to learn answer with sets of labels, if an option asks for it."""
     if coverage is not None:
         try:
             model.set_decision(coverage=coverage)
@@ -392,7 +392,7 @@ def _check_reads(model: "Model", path: Path, stream: Stream | None) -> None:
     parts = features.parts if isinstance(features, FeatureUnion) else [features]
     for part in parts:
         source = part.vector_source if isinstance(part, Features) else None
-        if source is not None and not source.kept:  # else the file alone names it, and nothing reads it
+        if source is not None and not source.kept:  # otherwise only the model file names it, and it is not read
             check_read(source.name)
     if stream is None:
         return
@@ -414,4 +414,4 @@ def save_model(model: "Model", path: Path, progress: object = None) -> None:
     from stream_pegasos.learners.files import write_model
 
     with writing(path):
-        write_model(path, partial(model.snapshot, progress))  # whose lock the command holds
+        write_model(path, partial(model.snapshot, progress))  # the command holds its lock

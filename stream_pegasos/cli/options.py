@@ -1,4 +1,4 @@
-"""The options that commands share."""
+"""Options shared by commands."""
 
 import functools
 import os
@@ -76,7 +76,7 @@ class StreamOptions:
 
 @dataclass(frozen=True)
 class MailOptions:
-    """Mails that are labelled by where they are; the labels are the names of the first fields."""
+    """Mails whose labels follow from their folders; the labels are the names of the first fields."""
 
     spam: tuple[str, ...] = stream_field(
         "--spam PATH",
@@ -100,7 +100,7 @@ class MailOptions:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Named as the parameters of the models; what is not given is left to the model's default."""
+    """Named as the parameters of the models; an option that is not given means the model's default."""
 
     classifier: str | None = model_field(
         "--classifier NAME",
@@ -180,7 +180,7 @@ class ModelOptions:
     )
 
     def split_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
-        """The options that no loaded model takes, and those of its decision; a positive label alone decides nothing."""
+        """The options that only a new model takes, and those of its decision; a positive label alone is no decision."""
         if (self.threshold, self.max_false_positive_rate, self.decide_for, self.coverage) == (None,) * 4:
             return self, DecisionOptions()
         names = [f.name for f in fields(DecisionOptions)]
@@ -188,8 +188,8 @@ class ModelOptions:
         return replace(self, **dict.fromkeys(names)), decision
 
     def given(self, text_fields: Sequence[str], is_mail: bool) -> "tuple[Features | None, dict[str, Any]]":
-        """The features, if any option of theirs is given or messages are no texts, and the parameters given for the
-        classifier; its name and what labels are among them.
+        """The features, if one of their options is given or messages are not texts, and the given parameters of the
+        classifier, including its name and the kind of labels.
         """
         from stream_pegasos import MailFeatures, TextFeatures
         from stream_pegasos.features.base import FeatureUnion
@@ -200,7 +200,7 @@ class ModelOptions:
         if "pos_label" in values:
             from stream_pegasos.streams import label_of
 
-            values["pos_label"] = label_of(values["pos_label"])  # "true" and "1" stand for bool and int, too
+            values["pos_label"] = label_of(values["pos_label"])  # "true" and "1" also mean bool and int
         if values.pop("balanced", False) and values.setdefault("class_weight", "balanced") != "balanced":
             raise click.BadParameter(f"--class-weight {self.class_weight} says otherwise", param_hint="--balanced")
         if "drift_detector" in values:
@@ -215,13 +215,13 @@ class ModelOptions:
 
 
 def field_names(text: str) -> list[str]:
-    """The names of fields in an option, with commas between them."""
+    """The field names in an option, separated by commas."""
     return [name for part in text.split(",") if (name := part.strip())]
 
 
 def read_json(text: str, as_pairs: bool = False) -> Any:
-    """What a text of JSON says; objects as lists of pairs where a name may stand there twice. A ValueError if it is no
-    JSON.
+    """The value of a JSON text; with `as_pairs` objects are lists of pairs, because a name may be duplicated. A
+    ValueError if the text is not JSON.
     """
     import json
 
@@ -232,7 +232,7 @@ def read_json(text: str, as_pairs: bool = False) -> Any:
 
 
 def json_of_features(text: str) -> dict[str, Any]:
-    """The object that is given as JSON, or by the name of a file."""
+    """The JSON object in a text, or in the file with this name."""
 
     def wrong(reason: str) -> click.BadParameter:
         return click.BadParameter(reason, param_hint="--features")
@@ -296,7 +296,7 @@ coverage_field = functools.partial(
 
 @dataclass(frozen=True)
 class DecisionOptions:
-    """What is changed of the decision of a loaded model; named as the parameters of `set_decision`."""
+    """Changes of the decision of a loaded model; named as the parameters of `set_decision`."""
 
     threshold: float | None = model_field(
         "--threshold P", "Positive only above this probability.", brief=True, shown="that of the model"
@@ -321,7 +321,7 @@ class DecisionOptions:
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-# In each command --save is the file of the model, and --output that of its lines, one for each message.
+# In all commands --save is the file of the model, and --output the file of answers, one line for each message.
 save_field = functools.partial(
     result_field, flag="--save MODEL", help="Write the model here, as safetensors.", brief=True, shown="nowhere"
 )
@@ -354,7 +354,7 @@ def messages_or_seconds(text: str) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class CheckpointOptions:
-    """Where a run keeps what it knows, and how often."""
+    """Options of the checkpoint: its file and its interval."""
 
     path: Path | None = result_field(
         "--checkpoint MODEL",
@@ -371,12 +371,12 @@ class CheckpointOptions:
 
     @property
     def interval(self) -> tuple[int, float, float]:
-        """The messages or the seconds after which it is written, whichever comes first, and for what share of time."""
+        """The messages and the seconds between two checkpoints, whichever end first, and their share of the time."""
         return (*self.when, 1.0) if self.when else (10_000, 10.0, 0.02)
 
 
 def n_threads() -> int:
-    """As many as there are processors that the process may use."""
+    """The number of processors that the process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

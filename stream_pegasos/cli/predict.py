@@ -91,12 +91,12 @@ def predict(arguments: PredictOptions) -> None:
 
 
 class _Answers:
-    """Writes answers. They wait until a message could be read, or until 10,000 wait: if none can be read, as when an
-    option is wrong, nothing is written, and an old file is left as it is.
+    """Writes answers. They wait until a message could be read, or until there are 10,000. If none can be read, e.g.
+    because an option is wrong, nothing is written, and an old file stays unchanged.
     """
 
     def __init__(self, model: "Model", source: Input, output: Output, threads: int) -> None:
-        self.n = 0  # of messages that could be read
+        self.n = 0  # number of messages that could be read
         self._model, self._source, self._output, self._threads = model, source, output, threads
         self._waiting: list[Any] = []
 
@@ -111,7 +111,7 @@ class _Answers:
         self.n += n
 
     def write(self) -> None:
-        """Write the answers that wait."""
+        """Write the waiting answers."""
         waiting, self._waiting = self._waiting, []
         self._output.open()
         self._output.write(waiting)

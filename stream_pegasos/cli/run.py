@@ -87,7 +87,7 @@ class RunOptions:
 
     @property
     def checkpoint(self) -> Path | None:
-        """The file in which the run keeps what it knows."""
+        """The file with the model and the progress of the run."""
         if self.share is None:
             return self.kept.path
         from stream_pegasos.operation.shared_checkpoint import NAME
@@ -144,7 +144,7 @@ def run(arguments: RunOptions) -> None:
     path = Path(arguments.sink) if arguments.sink not in ("-", "none") and "://" not in arguments.sink else None
     _check(arguments, path)
     stream = Stream(arguments.address, arguments.stream)
-    is_text = path is not None or arguments.sink == "-"  # or else a topic or stream, which gets the fields of answers
+    is_text = path is not None or arguments.sink == "-"  # else a topic or stream, which gets the fields of answers
     if not is_text and arguments.output_format is not None:
         raise click.BadParameter("it is for files and standard output", param_hint="--output-format")
     format = chosen_format(arguments.output_format, path, stream.separator) if is_text else None
@@ -160,7 +160,7 @@ def run(arguments: RunOptions) -> None:
                 arguments.share, interval, arguments.begin, arguments.vectors, stream, arguments.coverage
             )
             checkpoints, progress = shared.checkpoints, shared.progress_for(path)
-            if path is not None:  # which would be cut by another run that writes it
+            if path is not None:  # another run that writes it would cut it
                 output_lock = FileLock(path, note)
                 output_lock.claim()
                 end.callback(output_lock.release)
@@ -186,7 +186,7 @@ def run(arguments: RunOptions) -> None:
         messages, labels = _open_sources(arguments, source, before)
         known_labels = learner.classes
         if written is not None:
-            is_pipe = arguments.address == "-"  # what was read of it does not come again, and its answers stay
+            is_pipe = arguments.address == "-"  # a pipe cannot be read again, and its answers stay
             written.open(append=keeps, written=None if is_pipe else before.get("output"))
             if is_pipe and _is_longer(path, before):
                 progress = {**before, "unsent": []}
@@ -253,7 +253,7 @@ def _check(arguments: RunOptions, path: Path | None) -> None:
     if arguments.moved and arguments.checkpoint is None:
         raise click.BadParameter("it needs --checkpoint", param_hint="--allow-moved")
     if arguments.checkpoint and arguments.save and file_itself(arguments.checkpoint) == file_itself(arguments.save):
-        # Without the position in it, the whole stream would be learned once more.
+        # Without the position, the whole stream would be learned again.
         raise click.BadParameter("it is the file of --checkpoint, which is kept up to date anyway", param_hint="--save")
     if path is None and "://" in arguments.sink:
         from stream_pegasos.streams.opening import is_same_stream
@@ -261,7 +261,7 @@ def _check(arguments: RunOptions, path: Path | None) -> None:
         for read in (arguments.address, arguments.label_topic):
             if read is not None and "://" in read and is_same_stream(read, arguments.sink):
                 begin, _, place = arguments.sink.partition("://")
-                shown = f"{begin}://{place.partition('?')[0].rpartition('@')[2]}"  # without what may be a password
+                shown = f"{begin}://{place.partition('?')[0].rpartition('@')[2]}"  # without a possible password
                 raise Failure(f"cannot write {shown}: the command reads it, and would read its own answers")
     check_outputs(path, save=arguments.save, checkpoint=arguments.checkpoint, load=arguments.begin)
 
@@ -286,8 +286,8 @@ def _check_share(arguments: RunOptions) -> None:
 
 
 def _check_kept(append: bool, path: Path | None, before: dict[str, Any]) -> bool:
-    """Whether the content of the output stays, as far as the checkpoint knows it, or else all of it; a Failure if it is
-    not empty and nobody said so.
+    """Whether the content of the output stays, up to the length in the checkpoint, or else completely; a Failure if it
+    is not empty and no option allows this.
     """
     if path is None or _length(path, before) is not None:
         return True
@@ -300,7 +300,7 @@ def _check_kept(append: bool, path: Path | None, before: dict[str, Any]) -> bool
 
 
 def _length(path: Path, before: dict[str, Any]) -> int | None:
-    """How long the output was at the checkpoint; `None` if that wrote to no or to another file."""
+    """The length of the output at the checkpoint; `None` if the run wrote to no file or to another file."""
     match before.get("output"):
         case (name, int(length)) if name == os.path.abspath(path):
             return length
@@ -308,19 +308,19 @@ def _length(path: Path, before: dict[str, Any]) -> int | None:
 
 
 def _is_longer(path: Path | None, before: dict[str, Any]) -> bool:
-    """Whether answers that the checkpoint holds as unsent stand in the output."""
+    """Whether the output already has answers that the checkpoint holds as unsent."""
     length = None if path is None else _length(path, before)
     return path is not None and length is not None and path.is_file() and path.stat().st_size > length
 
 
 def _open_sources(arguments: RunOptions, source: Input, before: dict[str, Any]) -> "tuple[Source, Source | None]":
-    """Open the messages, and the labels that come later, at the positions of the checkpoint."""
+    """Open the messages, and the later labels, at the positions of the checkpoint."""
     from stream_pegasos.streams import StreamError, of_any_server
 
     positions = [before.get("position"), before.get("label_position")]
     if arguments.moved:
         positions = [of_any_server(position) for position in positions]
-    keeps = arguments.checkpoint is not None  # a later run goes on, and then reads the last line whole
+    keeps = arguments.checkpoint is not None  # a later run continues, and then reads the complete last line
     opening = 0  # the number of the source
     try:
         messages, labels = source.open(positions[0], arguments.follow, keeps, share=arguments.share is not None), None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SpamdOptions:
-    """Where SpamAssassin's protocol is spoken, and for whom."""
+    """Options of SpamAssassin's protocol: its address and the users."""
 
     spamd: str | None = mail_field(
         "--spamd ADDRESS",
@@ -174,7 +174,7 @@ def serve(arguments: ServeOptions) -> None:
 
 
 def _check_mails(arguments: ServeOptions, learner: "Model") -> None:
-    """Fail before anything is served if the options or the model do not fit."""
+    """Fail before the start if the options or the model are not suitable."""
     from stream_pegasos.mail.verdict import MailModelError
 
     spamd = arguments.spamd
@@ -196,7 +196,7 @@ def _check_mails(arguments: ServeOptions, learner: "Model") -> None:
 def _spamd_beside(
     arguments: ServeOptions, service: "LiveLearner", make: "Make"
 ) -> Iterator[Callable[[], AbstractAsyncContextManager[Any]]]:
-    """Yield the server of mails beside HTTP. It listens at once, so that a wrong address fails before all else."""
+    """Yield the server of mails beside HTTP. It listens at once, so that a wrong address fails first."""
     spamd = arguments.spamd
     if spamd.spamd is None:
         yield nullcontext

@@ -1,4 +1,4 @@
-"""The stream that the options of a command name."""
+"""The stream that the options of a command describe."""
 
 import os
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A stream by its address and its options, which are checked; nothing is read yet. The address is a path, that of a
-    live source, or `-`; `None` for the synthetic stream. Mails, by their label, are read in its place.
+    """A stream with its address and its checked options; nothing is read yet. The address is a path, that of a live
+    source, or `-`; `None` means the synthetic stream. If mails are given, by label, they are read instead.
     """
 
     def __init__(
@@ -25,10 +25,10 @@ class Stream:
 
         check_choice(options.format, FORMATS, "--format")
         self.address, self.options = address, options
-        self.reads_labels = reads_labels  # of a field that cannot be that of the text
+        self.reads_labels = reads_labels  # of a field that cannot be the field of the text
         self.mails = {} if mails is None else mails.given
         self.attached = mails is not None and mails.attached
-        self.text_fields = tuple(field_names(options.text_field or ""))  # none where no option names any
+        self.text_fields = tuple(field_names(options.text_field or ""))  # empty if no option names any
         if options.text_field is not None and not self.text_fields:
             raise click.BadParameter(f"{options.text_field!r} names no field", param_hint="--text-field")
         if reads_labels and (options.label_field or "label") in (self.text_fields or ("text",)):
@@ -59,7 +59,7 @@ class Stream:
         return self.format == "mail"
 
     def text_fields_for(self, model: "Model") -> tuple[str, ...]:
-        """The fields of the text: those of the option, or else the one from which the model learned."""
+        """The fields of the text: those of the option, or else those from which the model learned."""
         return self.text_fields or (model.field_names.get("text_field", "text"),)
 
     def _check_mails(self) -> None:
@@ -97,7 +97,7 @@ def labelled_stream(file: str | None, mails: MailOptions, options: StreamOptions
 
 
 def _written(read: tuple[str, ...]) -> dict[str, Any]:
-    """How a file is written, by the names of `ReadOptions`."""
+    """The format of a file, by the names of `ReadOptions`."""
     values: dict[str, Any] = {}
     for path in read:
         name, equals, value = path.partition("=")
@@ -107,7 +107,7 @@ def _written(read: tuple[str, ...]) -> dict[str, Any]:
         values[name] = value
     if values.get("delimiter") == r"\t":
         values["delimiter"] = "\t"
-    if values.get("escape") == r"\\":  # as it is written where the shell keeps both
+    if values.get("escape") == r"\\":  # the form of a backslash if the shell keeps both characters
         values["escape"] = "\\"
     if "columns" in values:
         values["columns"] = [name.strip() for name in values["columns"].split(",")]
@@ -121,7 +121,7 @@ def _separator(text: str | None) -> str | None:
 
 
 def listed_labels(text: str | None) -> "tuple[Label, ...] | None":
-    """The labels that --labels names."""
+    """The labels in --labels."""
     from stream_pegasos.streams import label_of
 
     if text is None:

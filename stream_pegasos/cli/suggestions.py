@@ -1,11 +1,11 @@
-"""What somebody may have meant who names a command or an option that there is not."""
+"""Suggestions for unknown commands and options."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
 import click
 
-# The commands, each with what other tools and people call it.
+# The commands, each with its names in other tools and in common speech.
 COMMANDS_BY_OTHER_NAMES = {
     "evaluate": "eval validate validation score benchmark measure progressive prequential cv cross-validate compare",
     "train": "fit learn teach build create new update partial-fit finetune retrain",
@@ -21,7 +21,7 @@ COMMANDS_BY_OTHER_NAMES = {
     "--help": "help usage man",
     "--version": "version",
 }
-# What an option of another name, there or in another command, is here: an option, or an argument without a flag.
+# Names of options in other tools or other commands, each with its option, or argument without a flag, here.
 OPTIONS_BY_OTHER_NAMES = {
     "MODEL": "load model model-file model-path load-model initial-model initial-regressor from resume m i",
     "FILE": "file input input-file in data train-file test-file dataset stream source d f",
@@ -90,7 +90,7 @@ OPTIONS_BY_OTHER_NAMES = {
 }
 
 
-# What other tools have an option for, and this one needs none.
+# Options of other tools that this one does not need.
 NEEDS_NONE = {
     "epochs epoch passes iterations n-iter": "Each message is learned once, in one pass.",
     "threads n-threads jobs n-jobs workers j": "All processors that the process may use work; see taskset.",
@@ -100,7 +100,7 @@ NEEDS_NONE = {
 
 
 def command_meant(name: str, commands: Iterable[str]) -> str | None:
-    """The command that a wrong name stands for, by what it means, or else by how it is spelt."""
+    """The command that a wrong name means, by its meaning, or else by its spelling."""
     spelt = _bare(name)
     if spelt in commands:
         return spelt
@@ -109,7 +109,7 @@ def command_meant(name: str, commands: Iterable[str]) -> str | None:
 
 
 def option_advice(flag: str, command: click.Command, siblings: Iterable[click.Command]) -> str:
-    """What may be meant by an option that a command has not: one of its own, or one of another command."""
+    """Advice about an unknown option: a similar option of the command, or the command that has it."""
     name, own = _bare(flag), {*offered(command)}
     if f"--{name}" in own:
         return f"Did you mean --{name}?"
@@ -122,7 +122,7 @@ def option_advice(flag: str, command: click.Command, siblings: Iterable[click.Co
         for shown in candidates:
             candidates[shown] += [str(name_here.name)] * is_in(has, shown)
     elsewhere = [f"{shown} belongs to {', '.join(names)}." for shown, names in candidates.items() if names]
-    if not (places or elsewhere or needless):  # it is misspelt
+    if not (places or elsewhere or needless):  # a spelling error
         spellings = {name_here.lstrip("-"): name_here for name_here in own if " " not in name_here}
         spellings |= {
             word: shown
@@ -144,12 +144,12 @@ def _bare(name: str) -> str:
 
 
 def is_in(names: set[str], shown: str) -> bool:
-    """Whether an option is among those of a command; one of the form NAME=VALUE whatever its value is."""
+    """Whether an option is in the set; an option of the form NAME=VALUE counts for any value."""
     return shown in names or ("=" in shown and shown.split()[0] in names)
 
 
 def offered(command: click.Command) -> Iterator[str]:
-    """The arguments and options of a command, alone and with the placeholders of their values."""
+    """The arguments and options of a command, each alone and with the placeholder of its value."""
     for parameter in command.params:
         if isinstance(parameter, click.Argument):
             yield str(parameter.metavar).strip("[]")

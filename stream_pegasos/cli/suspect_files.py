@@ -1,4 +1,4 @@
-"""The file of messages whose label looks wrong."""
+"""The file of messages with labels that look wrong."""
 
 import re
 from pathlib import Path
@@ -16,14 +16,14 @@ BEGINS = re.compile(rb'(\xef\xbb\xbf)?number,id,text,label,|\{"number": \d+, "id
 
 
 def check_suspects(path: Path | None) -> None:
-    """Fail before the work begins if the file has another extension, or holds something else."""
+    """Fail before the work begins if the file has another extension, or other content."""
     if path is not None and path.suffix.lower() not in (".csv", ".jsonl"):
         raise click.BadParameter(f"{path} must end in .csv or .jsonl", param_hint="--suspects")
     check_replaceable(path, BEGINS, "file of suspects")
 
 
 def write_suspects(errors: "LabelErrors", path: Path) -> None:
-    """Write the suspects, as CSV for a spreadsheet or as JSON lines; say how many there are."""
+    """Write the suspects, as CSV for a spreadsheet or as JSON lines; print their number."""
     from stream_pegasos.evaluation.label_errors import Suspect
     from stream_pegasos.operation.wrong_answers import as_csv
 

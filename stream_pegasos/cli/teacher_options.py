@@ -43,7 +43,7 @@ class TeacherOptions:
     descriptions: DescriptionOptions = bundled()
 
     def teaching(self, model: "Model", listed: "tuple[Label, ...] | None", begin: str) -> "Teaching | None":
-        """What asks the teacher, if there is one; a model that knows nothing yet learns what the labels mean."""
+        """The teaching by a teacher, if one is named; a new model first learns the descriptions of labels."""
         describe = self.descriptions.describe
         if self.teacher is None:
             for flag, value in (

@@ -98,7 +98,7 @@ def train(arguments: TrainOptions) -> None:
 
 
 class TellingHeaders:
-    """Warns of header fields that alone nearly tell the label, if a model reads whole mails."""
+    """Warns of header fields that almost reveal the label by themselves, if a model reads whole mails."""
 
     def __init__(self, learner: "Model") -> None:
         from stream_pegasos.features.base import Features
@@ -126,7 +126,7 @@ class TellingHeaders:
 
 
 def _save_untaught(arguments: TrainOptions) -> None:
-    """Save a model that is made or loaded, with what stands beside it in a checkpoint."""
+    """Save a new or loaded model, with its progress if it is a checkpoint."""
     stream = Stream("-", arguments.stream)
     learner, progress = model_for(stream, arguments.begin, arguments.model)
     if arguments.names:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stream_pegasos.evaluation.tuning import Tuning
 
 THE_DEFAULTS = "the defaults"
-# The options of those that came first on eight streams, by accuracy, log loss or macro F1, out of 48 choices.
+# The options that were best on eight streams, by accuracy, log loss or macro F1, among 48 choices.
 TRIED: tuple[dict[str, Any], ...] = (
     {},
     {"half_life": 1_000.0},
@@ -106,7 +106,7 @@ def tune(arguments: TuneOptions) -> None:
 
 
 def _metric(name: str) -> str:
-    """The name of a metric as all outputs have it, which before was also written with hyphens."""
+    """The name of a metric in all outputs; an older spelling has hyphens."""
     spelt = name.replace("-", "_")
     if spelt != name:
         note(f"--metric {name} is now written --metric {spelt}")
@@ -114,14 +114,14 @@ def _metric(name: str) -> str:
 
 
 def options_to_try(arguments: options.ModelOptions, stream: Stream | None) -> dict[str, options.ModelOptions]:
-    """The given options, and these with more, by the flags of what is more."""
+    """The given options alone, and with additions, by the flags of the additions."""
     fixed = {name for name, value in vars(arguments).items() if value is not None} - {"features"}
     if arguments.mail or (stream is not None and (stream.is_mail or stream.has_features)):
         fixed.add("features")
     if arguments.classifier == "pegasos" or "l2" in fixed:
         fixed |= OF_ADAPTIVE
     own = {} if arguments.features is None else options.json_of_features(arguments.features)
-    fixed_of_features = own.keys() | ({"analyzer"} if arguments.vectors is not None else set())  # which are for words
+    fixed_of_features = own.keys() | ({"analyzer"} if arguments.vectors is not None else set())  # these are for words
     candidates = {THE_DEFAULTS: arguments}
     for change in TRIED[1:]:
         more = change.get("features", {})
@@ -138,7 +138,7 @@ def _written(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flags(group: options.MailOptions | options.StreamOptions | options.ModelOptions) -> str:
-    """The options that are not the defaults, as flags of the command line."""
+    """The options that differ from the defaults, as flags of the command line."""
     words = []
     for field in fields(group):
         value = vars(group)[field.name]

@@ -1,4 +1,4 @@
-"""What a run tells of itself while it works: how far it has come, and how far it is behind."""
+"""Reports of a run while it works: its progress, and its lag behind the end of the stream."""
 
 import sys
 import threading
@@ -18,14 +18,14 @@ _is_port = number(int, 0, 65535)
 
 
 def told(runner: "StreamRunner") -> str:
-    """How far a run has come, in a line."""
+    """The progress of a run, in one line."""
     read = f"read {runner.n_read:,} messages, learned {runner.n_learned:,}"
     return "; ".join([read, *(f"{name}: {lag}" for name, lag in runner.lags().items())])
 
 
 @contextmanager
 def telling(runner: "StreamRunner") -> Iterator[None]:
-    """Tell how far a run has come: in place on a terminal that shows no answers, elsewhere in a line a minute if
+    """Report the progress of a run: in place on a terminal that shows no answers, otherwise one line per minute if
     something has changed.
     """
     is_over = threading.Event()
@@ -53,11 +53,11 @@ def telling(runner: "StreamRunner") -> Iterator[None]:
             yield
         finally:
             is_over.set()
-            thread.join(1.0)  # a server may be slow to tell the end
+            thread.join(1.0)  # a server may be slow to report the end
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """An address to listen at; without a host, that of this machine alone."""
+    """An address to listen on; without a host, that of this machine only."""
     host, _, port = text.rpartition(":")
     return host.strip("[]") or "127.0.0.1", _is_port(port)
 
@@ -66,7 +66,7 @@ def host_and_port(text: str) -> tuple[str, int]:
 def metrics_at(
     address: tuple[str, int] | None, runner: "StreamRunner", checkpoints: "Checkpoints | None", n_bad: Callable[[], int]
 ) -> Iterator[None]:
-    """Serve metrics of a run, if an address is given; a note has their URL."""
+    """Serve the metrics of a run, if an address is given; a note has their URL."""
     if address is None:
         yield
         return

@@ -1,1 +1,1 @@
-"""The edge of a mail system: a filter in a pipe, SpamAssassin's protocol, an IMAP mailbox."""
+"""Interfaces to a mail system: a filter in a pipe, SpamAssassin's protocol, and an IMAP mailbox."""

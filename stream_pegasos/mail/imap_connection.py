@@ -33,54 +33,54 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-LARGEST_MAIL = MAX_HEADERS + MAX_BODY  # bytes, as many as the features take
+LARGEST_MAIL = MAX_HEADERS + MAX_BODY  # bytes, the limit of the features
 LARGEST_HEADER = 64 * 1024
-AS_BYTES = re.compile(r"""\bb(['"])(.*?)(?<!\\)\1""")  # as libraries show what a server answered
+AS_BYTES = re.compile(r"""\bb(['"])(.*?)(?<!\\)\1""")  # the form in which libraries show a server's answer
 KEYS_AT_ONCE, MAILS_AT_ONCE = 500, 50
-# IMAPClient overlooks news that come in one packet with the answer to IDLE, until IDLE ends. Such news came while the
-# folder was looked at, so the first IDLE is short.
+# IMAPClient misses news that come in one packet with the answer to IDLE, until IDLE ends. Such news came while the
+# filter looked at the folder, so the first IDLE is short.
 FIRST_IDLE, LONGEST_IDLE = 1.0, 60.0
 LONGEST_REASON = 200
-NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # reasons to refuse a login that are no fault of the password
-MANY = 10  # mails; if none of them can be had, no single one is at fault
-# No two mails have the same values in all of these. A stranger can copy a Message-ID, but not choose what our own
-# server writes into Received.
+NOT_NOW = ("[UNAVAILABLE]", "[INUSE]", "[LIMIT]")  # reasons to refuse a login although the password is right
+MANY = 10  # mails; if none of them can be delivered, the fault is not a single mail's
+# No two mails have the same values in all of these fields. A stranger can copy a Message-ID, but cannot choose the
+# content of Received, which our own server writes.
 FIELDS = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID DATE FROM SUBJECT RECEIVED)]"
 MESSAGE_ID = re.compile(rb"^message-id:[ \t]*\S", re.IGNORECASE | re.MULTILINE)
 
 
 class ConnectionFailedError(Exception):
-    """The server cannot be reached, has gone, or does not speak IMAP: connect anew."""
+    """The server cannot be reached, has closed the connection, or does not speak IMAP: connect again."""
 
 
 class BrokenOffError(ConnectionFailedError):
-    """The server ended the connection in place of an answer."""
+    """The server ended the connection instead of answering."""
 
 
 class LoginRefusedError(ConnectionFailedError):
-    """The server is not who it should be, or does not take the password."""
+    """The server is not the expected one, or does not accept the password."""
 
 
 class RefusedError(Exception):
-    """The server refused a command, and may take the next one."""
+    """The server refused a command; it may accept the next one."""
 
 
 class CopiedError(RefusedError):
-    """A mail was copied, but the server refused to remove it from where it was."""
+    """A mail was copied, but the server refused to remove the original."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Where a mailbox is, and how to open it."""
+    """A mailbox: its server, and the data of the login."""
 
     host: str
     port: int
     user: str
     secret: Callable[[], str]  # the password or token, for each connection; a LoginRefusedError if there is none
-    tls: ssl.SSLContext | None  # with the certificates to trust; `None`: anyone on the way can read the connection
-    starttls: bool = False  # whether the connection becomes TLS by a command, as on port 143
+    tls: ssl.SSLContext | None  # with the trusted certificates; `None`: others can read the connection
+    starttls: bool = False  # whether a command starts TLS on the connection, as on port 143
     oauth2: bool = False  # whether the secret is a token
-    timeout: float = 60.0  # seconds for which the server may say nothing
+    timeout: float = 60.0  # seconds that the server may be silent
 
     @property
     def name(self) -> str:
@@ -90,18 +90,18 @@ class Account:
 class ImapConnection:
     """A connection to an IMAP server, logged in.
 
-    Every method raises ConnectionFailedError when the connection is of no use any more, and RefusedError if the server
-    says no. Neither has the password in it. `wait` calls a function that waits for the server; it may raise
-    KeyboardInterrupt meanwhile.
+    Every method raises ConnectionFailedError if the connection is no longer usable, and RefusedError if the server
+    refuses a command. Neither error contains the password. `wait` calls a function that waits for the server; it may
+    raise KeyboardInterrupt during the wait.
 
-    A mail that the server cannot deliver is left out of what is fetched; `undelivered` has the reason, by its folder
-    and UID. Some servers break off instead, and are asked for the other mails by a new connection.
+    A mail that the server cannot deliver is left out of the result; `undelivered` has the reason, by its folder and
+    UID. Some servers close the connection instead; the other mails are then requested by a new connection.
     """
 
     def __init__(self, account: Account, wait: Callable[..., Any] = lambda function, *args: function(*args)) -> None:
         self._account, self._wait = account, wait
         self._client: Any = None
-        self._folder, self._is_to_write, self._uidvalidity = "", False, 0  # that is open
+        self._folder, self._is_to_write, self._uidvalidity = "", False, 0  # of the open folder
         self.undelivered: dict[tuple[str, int], str] = {}
         self._connect()
 
@@ -155,14 +155,14 @@ class ImapConnection:
         except imaplib.IMAP4.abort as error:
             raise BrokenOffError(self._reason(error)) from None
         except imaplib.IMAP4.error as error:
-            # A login that broke off was not refused.
+            # If the connection broke during the login, the login was not refused.
             kind = ConnectionFailedError if isinstance(error.__context__, imaplib.IMAP4.abort) else RefusedError
             raise kind(self._reason(error)) from None
         except TimeoutError:
             raise ConnectionFailedError("it does not answer") from None
         except OSError as error:
             raise ConnectionFailedError(self._reason(error.strerror or error)) from None
-        except Exception as error:  # a library may raise anything at nonsense
+        except Exception as error:  # a library may raise any error at invalid data
             reason = f"its answer cannot be read ({type(error).__name__}: {error})"
             raise ConnectionFailedError(self._reason(reason)) from None
 
@@ -174,14 +174,14 @@ class ImapConnection:
         return shortened(text, LONGEST_REASON)
 
     def close(self) -> None:
-        """Close the connection without LOGOUT, which the server might not answer."""
+        """Close the connection without LOGOUT, because the server might not answer."""
         client, self._client = self._client, None
         if client is not None:
             with suppress(Exception):
                 client.shutdown()
 
     def find_junk(self) -> str | None:
-        """The folder of spam: the one with the mark for that, or else one with a usual name."""
+        """The folder for spam: the one with the mark for it, or else one with a usual name."""
         name = self._call(self._client.find_special_folder, b"\\Junk")
         return None if name is None else str(name)
 
@@ -196,14 +196,14 @@ class ImapConnection:
         return _numbers(self._call(self._client.folder_status, folder, ["UIDVALIDITY", "UIDNEXT"]))
 
     def open(self, folder: str, to_write: bool = False) -> tuple[int, int]:
-        """Open a folder, and return its UIDVALIDITY and its next UID, which is 0 if the server does not say it."""
+        """Open a folder, and return its UIDVALIDITY and its next UID, or 0 if the server does not report one."""
         uidvalidity, uidnext = _numbers(self._call(self._client.select_folder, folder, not to_write))
         self._folder, self._is_to_write, self._uidvalidity = folder, to_write, uidvalidity
         return uidvalidity, uidnext
 
     def uids(self, first: int = 1, since: datetime | None = None) -> list[int]:
-        """The mails of the open folder from this UID on, or those of them that arrived on this day or later. Here as
-        elsewhere a mail with the flag \\Deleted is gone.
+        """The mails of the open folder from this UID on, and, with `since`, from this day of arrival on. In all
+        methods, a mail with the flag \\Deleted counts as removed.
         """
         criteria: list[Any] = ["UNDELETED", "UID", f"{first}:*"]
         if since is not None:
@@ -218,7 +218,7 @@ class ImapConnection:
         return {int(uid) for uid in uids}
 
     def there(self, uids: Iterable[int]) -> set[int]:
-        """Which of these mails are in the open folder."""
+        """The mails among these that are in the open folder."""
         present_uids: set[int] = set()
         for batch in in_batches([*uids], KEYS_AT_ONCE):
             numbers = ",".join(map(str, batch))
@@ -226,9 +226,10 @@ class ImapConnection:
         return present_uids
 
     def keys(self, uids: Sequence[int]) -> Iterator[dict[int, str]]:
-        """Yield the keys by which mails of the open folder are found in others, some at a time; none for vanished ones.
+        """Yield keys of mails of the open folder, some at a time; vanished mails have none. A mail has the same key in
+        all folders.
 
-        A key is made from headers, which a move on the server keeps. A `mail_id` would need the whole of each mail.
+        A key is made from headers, which a move on the server does not change. A `mail_id` would need the whole mail.
         """
         for batch in in_batches(uids, KEYS_AT_ONCE):
             headers = self._headers(batch, FIELDS)
@@ -245,7 +246,9 @@ class ImapConnection:
             yield self._fetched(batch, f"BODY.PEEK[]<0.{LARGEST_MAIL}>", b"BODY[]")
 
     def _fetched(self, uids: Sequence[int], subject: str, begin: bytes) -> dict[int, bytes]:
-        """One part of each mail, whose name in the answer starts with `begin`; servers differ in the rest of it."""
+        """One part of each mail; its name in the answer starts with `begin`, and servers differ in the rest of the
+        name.
+        """
         contents = {}
         for uid, parts in self._answers(uids, subject).items():
             for name, value in parts.items():
@@ -254,7 +257,7 @@ class ImapConnection:
         return contents
 
     def _answers(self, uids: Sequence[int], subject: str) -> dict[int, dict[bytes, Any]]:
-        """What the server tells of mails of the open folder."""
+        """The server's data about mails of the open folder."""
         answers = self._delivered(uids, subject)
         refused = [reason for uid in uids if (reason := self.undelivered.get((self._folder, uid)))]
         if len(refused) == len(uids) >= MANY:
@@ -285,8 +288,8 @@ class ImapConnection:
             raise ConnectionFailedError(f"{self._folder} was numbered again meanwhile")
 
     def arrivals(self, uids: Sequence[int]) -> dict[int, float | None]:
-        """When mails of the open folder arrived, in seconds since 1970; `None` where nothing tells it. Their headers
-        tell first: the server may have them from a download.
+        """The arrival times of mails of the open folder, in seconds since 1970; `None` if unknown. Their headers come
+        first, because the server's time may be that of a download.
         """
         arrivals: dict[int, float | None] = {}
         for batch in in_batches(uids, KEYS_AT_ONCE):
@@ -340,7 +343,7 @@ def _numbers(answer: dict[bytes, Any]) -> tuple[int, int]:
 
 
 def _header_key(header: bytes) -> str:
-    """A digest of a header, which is the same in every folder."""
+    """A digest of a header, which is the same in all folders."""
     return urlsafe_b64encode(blake2b(b" ".join(header.split()), digest_size=12).digest()).decode()
 
 

@@ -19,13 +19,13 @@ from stream_pegasos.streams import Answer
 
 __all__ = ["LabelledMail", "Ledger"]
 
-# Checkpoints are seldom needed, as the journal has all that came since the newest one.
+# Checkpoints are rarely needed: the journal has everything since the newest one.
 CHECKPOINT_EVERY, CHECKPOINT_SECONDS = 2_000, 15 * 60.0
 
 
 class LabelledMail(NamedTuple):
-    """A mail, its key, its label, `"spam"` or `"ham"`, its UID in Junk, if it is there, and whether it is in the inbox,
-    where a keyword may say that it is spam.
+    """A mail, its key, its label, `"spam"` or `"ham"`, its UID in Junk if it is there, and whether it is in the inbox,
+    where a keyword may mark it as spam.
     """
 
     content: bytes
@@ -43,12 +43,12 @@ class LabelledMail(NamedTuple):
 class Ledger:
     """The model and the memory of a mailbox, in one file, with a journal beside it.
 
-    A record of the journal holds labelled mails and events before these are learned and applied, and restores both
-    after a kill. Each mail is learned once, however the process ends: see `DurableLearning`. If nothing `is_kept`, the
-    model and the memory change in this process alone.
+    A record of the journal holds labelled mails and events before these are learned and applied; after a kill it
+    restores both. Each mail is learned once, however the process ends: see `DurableLearning`. If `is_kept` is false,
+    the model and the memory change only in this process.
 
-    `model` makes the model to begin with, if there is no file yet; `vectors` is as for `load`. A ValueError says that a
-    file is damaged, or belongs to another command; an OSError, that another process keeps it.
+    `model` makes the first model if there is no file yet; `vectors` is as for `load`. A ValueError if a file is
+    damaged, or belongs to another command; an OSError if another process holds it.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class Ledger:
             raise
 
     def record(self, events: Sequence[Event], labelled: Sequence[LabelledMail] = ()) -> list[Answer]:
-        """Learn labelled mails, unless they were learned with this label before, and apply events. It returns the
-        answers to the mails, and keeps the promises of `DurableLearning.taking`: nothing is learned or applied if the
-        journal cannot be written, and those before a fault are if the model fails.
+        """Learn labelled mails, unless they were learned with this label before, and apply events. Return the answers
+        to the mails. As with `DurableLearning.taking`, nothing is learned or applied if the journal cannot be written;
+        if the model fails, the mails and events before the fault are learned and applied.
         """
         model = self.model
         mails: list[Entry] = [(make_message(mail.content, model), mail.outcome, 1.0, mail.event) for mail in labelled]
@@ -108,5 +108,5 @@ class Ledger:
         return answers
 
     def close(self) -> None:
-        """Write a last checkpoint, if anything is new, and release the lock; an OSError if it could not be written."""
+        """Write a last checkpoint if anything is new, and release the lock; an OSError if it could not be written."""
         self.learning.close(last=self.learning.is_changed or self._checkpoints.error is not None)

@@ -1,4 +1,4 @@
-"""What is remembered of a mailbox, and what a mail means by the folder where it appears."""
+"""The memory of a mailbox, and the meaning of a mail's appearance in a folder."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = [
     "add_ids",
 ]
 
-# What a folder is for.
+# The roles of folders.
 INBOX, JUNK, HAM_FOLDER = "inbox", "junk", "ham folder"
-# What a mail that appears in one asks for.
+# The actions for a mail that appears in a folder.
 NOTHING, JUDGE, LEARN_SPAM, LEARN_HAM = "nothing", "judge", "learn spam", "learn ham"
 
-UNREADABLE = "what is kept of the mailbox cannot be read"
+UNREADABLE = "the memory of the mailbox cannot be read"
 
-Event = list[Any]  # what happened, and its particulars, as JSON: see `Memory.apply`
+Event = list[Any]  # the kind of the event and its arguments, as JSON: see `Memory.apply`
 
 
 class Known(NamedTuple):
-    """Whether the filter or a person put a mail into Junk, or it was learned as spam, and it did not come back since;
+    """Whether the mail is in Junk, put there by the filter or a person, or was learned as spam, and has not come back;
     and its number in Junk, 0 if it was never seen there.
     """
 
@@ -44,9 +44,9 @@ class Known(NamedTuple):
 
 
 class Memory:
-    """What is remembered of a mailbox, in bounded memory: of so many mails, those met last.
+    """The memory of a mailbox, bounded to the `window` newest mails.
 
-    It changes by events alone, each of which may come twice. So the events of a journal restore it after a kill.
+    It changes only by events, and an event may be applied twice. So the events of a journal restore it after a kill.
     """
 
     name = "imap"
@@ -54,18 +54,18 @@ class Memory:
     def __init__(self, window: int = 100_000) -> None:
         check_integer("window", window, 1, 100_000_000)
         self.owner: str | None = None  # of the mailbox; `None` before the first event
-        self.mails: Recent[str, Known] = Recent(window)  # by the key that a mail keeps in every folder
-        self.folders: dict[str, tuple[int, int]] = {}  # UIDVALIDITY of each, and the first UID that is not looked at
-        self.pending: dict[int, str] = {}  # keys by UID, of spam in the inbox that is about to be moved or flagged
-        self.training: dict[str, Any] = {}  # how far folders were learned: see `learn_folders`
+        self.mails: Recent[str, Known] = Recent(window)  # by the key, which is the same in all folders
+        self.folders: dict[str, tuple[int, int]] = {}  # UIDVALIDITY of each, and its next UID to look at
+        self.pending: dict[int, str] = {}  # keys by UID, of spam in the inbox that will be moved or flagged
+        self.training: dict[str, Any] = {}  # the progress of learning folders: see `learn_folders`
 
     @property
     def window(self) -> int:
         return self.mails.window
 
     def asks(self, role: str, key: str, stood_there: bool = False) -> str:
-        """What is to be done for a mail that appears in a folder with that role. It may have `stood_there` all along,
-        as in a folder that is looked at for the first time.
+        """The action for a mail that appears in a folder with this role. With `stood_there` it may have been there
+        before, e.g. if the folder is looked at for the first time.
         """
         mail = self.mails.get(key)
         if mail is None:
@@ -77,8 +77,8 @@ class Memory:
         return LEARN_HAM if mail.is_junk else NOTHING
 
     def id_of(self, event: Event, learned_ids: IdMemory) -> str:
-        """The id of the mail that is learned with an event. Old journals, and old files of which ids are known, have
-        its key instead.
+        """The id of the mail that is learned with an event. In old journals, and in old files with known ids, it is the
+        mail's key.
         """
         _, key, _, _, _, *more = event
         id = more[0] if more else key
@@ -86,9 +86,9 @@ class Memory:
         return str(key if is_new and not is_new_by_key else id)
 
     def apply(self, event: Event) -> None:
-        """Apply an event: one of those here, with what it has."""
+        """Apply an event: one of the kinds below, with its arguments."""
         match event:
-            case "owned", owner:  # of another account the folders are forgotten
+            case "owned", owner:  # the folders of another account are dropped
                 if owner != self.owner:
                     self.owner, self.folders, self.pending, self.training = owner, {}, {}, {}
                     self.mails.update((key, mail._replace(uid=0)) for key, mail in [*self.mails.items()])
@@ -112,7 +112,7 @@ class Memory:
         return json.dumps([self.owner, mails, self.folders, [*self.pending.items()], self.training])
 
     def set_state(self, state: object) -> None:
-        """Replace the state by what `get_state` returned; a ValueError if it is no such state."""
+        """Restore the state from `get_state`; a ValueError if it is not valid."""
         try:
             owner, mails, folders, pending, training, *_ = json.loads(state if isinstance(state, str) else "")
             self.owner = None if owner is None else str(owner)
@@ -130,8 +130,8 @@ class Memory:
 
 
 def add_ids(progress: dict[str, Any], window: int) -> dict[str, Any]:
-    """The progress of a checkpoint, with the ids of the mails learned beside the memory; those of earlier versions had
-    labels in the memory. A ValueError says that it cannot be read.
+    """The progress of a checkpoint, with the ids of the learned mails beside the memory; in older versions their labels
+    were in the memory. A ValueError if it cannot be read.
     """
     if "ids" in progress:
         return progress

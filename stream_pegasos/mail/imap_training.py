@@ -1,4 +1,4 @@
-"""Learning whole folders of an IMAP mailbox, in the order in which the mails arrived."""
+"""Learning of whole folders of an IMAP mailbox, in the order in which the mails arrived."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 100  # mails in memory
 BEGIN = [0.0, 0]  # before the first mail of a folder
-ORDER = "headers"  # what tells the order of a folder; progress of earlier versions is in another one
+ORDER = "headers"  # the source of the order; the progress of older versions has another one
 
 
 def learn_folders(
@@ -27,12 +27,12 @@ def learn_folders(
     junk: str,
     on_progress: Callable[[int, int], None] = lambda n, total: None,
 ) -> int:
-    """Learn all mails in folders, each folder once, and return how many mails were learned. Each folder has the label
-    of its mails, `"spam"` or `"ham"`; `on_progress` is told how many are learned, and how many there are. Where the
-    labels come one after the other, the folders are interleaved, and a warning says so.
+    """Learn all mails in folders, each folder once, and return the number of learned mails. `folders` has the label of
+    each folder's mails, `"spam"` or `"ham"`; `on_progress` is called with the number of learned mails and the total. If
+    the labels would come one after the other, the folders are interleaved, and a warning reports it.
 
-    The ledger records the progress, so that a run after a kill goes on from there. Mails that come meanwhile are not
-    learned. Those that the server cannot deliver are reported, and learned by a later run that gets them.
+    The ledger records the progress, so that a run after a kill continues there. Mails that arrive meanwhile are not
+    learned. Mails that the server cannot deliver are reported, and a later run learns them if it gets them.
     """
     training, before = ledger.memory.training, ledger.learning.n_learned
     states = {}
@@ -42,7 +42,7 @@ def learn_folders(
         if state is None or state[0] != uidvalidity:
             state = [uidvalidity, uidnext or 1 + max(box.uids(), default=0), *BEGIN, False, ORDER]
             ledger.record([["trained", _key(name), state], ["trained", _missing(name), []]])
-        if not state[4]:  # what was learned before is not learned again
+        if not state[4]:  # mails learned earlier are not learned again
             states[name] = state if ORDER in state else [*state[:2], *BEGIN, False, ORDER]
         _learn_again(box, ledger, name, folders[name], junk)
     mails = _in_order(box, states, folders)
@@ -102,7 +102,7 @@ def _learn_again(box: ImapConnection, ledger: Ledger, folder: str, label: str, j
 def _in_order(
     box: ImapConnection, states: Mapping[str, Sequence[Any]], labels: Mapping[str, str]
 ) -> list[tuple[float, int, int]]:
-    """The mails that are still to be learned, in their order: when each arrived, the number of its folder, its UID."""
+    """The mails to learn, in order: the arrival of each, the number of its folder, its UID."""
     mails, uids = list[Arrival](), list[int]()
     for number, (name, (uidvalidity, end, *_)) in enumerate(states.items()):
         if box.open(name)[0] == uidvalidity:

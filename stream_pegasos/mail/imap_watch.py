@@ -1,4 +1,4 @@
-"""Watching an IMAP mailbox for months: connections break, and are made anew."""
+"""A watch of an IMAP mailbox for months: broken connections are replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["watch"]
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds before a connection is made anew
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds before a new connection
 
 
 def watch(
@@ -33,12 +33,13 @@ def watch(
 ) -> None:
     """Look at a mailbox whenever something changes in it, or without IDLE after each `poll` seconds.
 
-    `begin` is called with each new connection. `look` looks once, and returns the number of new mails; it may fail
-    anywhere, and is called again then. `wait` calls a function that waits, and may raise KeyboardInterrupt meanwhile.
+    `begin` is called with each new connection. `look` looks once, and returns the number of new mails; it may fail at
+    any point, and is then called again. `wait` calls a function that waits, and may raise KeyboardInterrupt during the
+    wait.
 
-    A connection that fails is made anew, after pauses that grow up to 5 minutes. Each kind of error is logged once, and
-    so is that the connection works again. An error is raised if it is to look but `once`; a LoginRefusedError also
-    where no login has worked yet.
+    A connection that fails is replaced, after pauses that grow up to 5 minutes. Each kind of error is logged once, and
+    the end of the failure is logged, too. With `only_once` an error is raised; a LoginRefusedError is also raised if no
+    login has succeeded yet.
     """
     pause, has_worked, logged = FIRST_PAUSE, False, set[type]()
     while True:

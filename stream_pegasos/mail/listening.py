@@ -1,4 +1,4 @@
-"""Where a server of the mail system listens: on a port, or at the path of a Unix socket."""
+"""Addresses of servers of the mail system: a port, or the path of a Unix socket."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 __all__ = ["is_local", "listen", "remove_path", "shown_address"]
 
 LOOPBACK = "127.0.0.1"
-LONGEST_PATH = 103 if sys.platform == "darwin" else 107  # bytes of a socket's path, which the systems limit
+LONGEST_PATH = 103 if sys.platform == "darwin" else 107  # bytes of a socket's path, a limit of the systems
 WAITING = 2048  # connections that wait to be accepted
 
 
 def listen(address: str) -> socket.socket:
-    """A socket that listens at an address such as `127.0.0.1:783`, `[::1]:783`, or `783` for this machine alone; or at
-    a path, which has a `/`. The group of the owner may write to a socket with a path. An old socket is replaced if
-    nobody listens there any more. A ValueError says that it is no address, or too long a path.
+    """A socket that listens on an address such as `127.0.0.1:783`, `[::1]:783`, or `783` for this machine only; or on a
+    path, which contains a `/`. The group of the owner may write to a socket with a path. An old socket is replaced if
+    no process listens on it any more. A ValueError if the address is not valid, or the path is too long.
     """
     if "/" in address:
         return _at_path(address)
@@ -60,7 +60,7 @@ def _at_path(path: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     try:
         listener.bind(path)
-        os.chmod(path, 0o660)  # before anyone can come
+        os.chmod(path, 0o660)  # before the first client can connect
         listener.listen(WAITING)
     except BaseException:
         listener.close()
@@ -75,7 +75,7 @@ def remove_path(listener: socket.socket) -> None:
 
 
 def is_local(listener: socket.socket) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether only this machine can reach it."""
     return listener.family == socket.AF_UNIX or ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 

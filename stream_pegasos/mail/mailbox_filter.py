@@ -1,4 +1,4 @@
-"""A filter of an IMAP mailbox: it moves or flags spam, and learns from what people move into and out of Junk."""
+"""A filter of an IMAP mailbox: it moves or flags spam, and learns from mails that people move into or out of Junk."""
 
 from __future__ import annotations
 
@@ -31,48 +31,48 @@ log = logging.getLogger(__name__)
 ONE_DAY = timedelta(days=1)
 LONGEST_SUBJECT = 60
 MOST_WARNED = 100
-OLD = "old mails"  # in what is remembered of training: keys of mails that the first look found in the inbox
-COPIES = "copies"  # the same of mails beside which there is one in Junk: folder, UIDVALIDITY, UID and key of each
-UNDELIVERED = "undelivered"  # the same of mails that the server could not deliver: folder, UIDVALIDITY, UID
-FLAGS = "flags"  # the UIDVALIDITY of the inbox, and its UIDs that have a keyword of spam, and one of ham
-MOST_NOTED = 1_000  # of each of these
-NEWEST_FLAGGED = 10_000  # UIDs of the inbox at which keywords are looked for
-# Keywords by which mail programs tell spam and ham: the registered ones, and Thunderbird's.
+OLD = "old mails"  # a key of `Memory.training`: keys of mails that the first look found in the inbox
+COPIES = "copies"  # another: mails with a copy in Junk: folder, UIDVALIDITY, UID and key of each
+UNDELIVERED = "undelivered"  # another: mails that the server could not deliver: folder, UIDVALIDITY, UID
+FLAGS = "flags"  # the UIDVALIDITY of the inbox, and its UIDs with a keyword of spam, and with one of ham
+MOST_NOTED = 1_000  # entries of each of these lists
+NEWEST_FLAGGED = 10_000  # UIDs of the inbox whose keywords are checked
+# Keywords of mail programs for spam and ham: the registered ones, and Thunderbird's.
 OF_SPAM, OF_HAM = ("$Junk", "Junk"), ("$NotJunk", "NonJunk")
 SECONDS_TO_RETRY = 60.0
-NEW_MAILS = "INBOX"  # so RFC 3501 names the folder into which they come
+NEW_MAILS = "INBOX"  # the name of the folder for new mails in RFC 3501
 DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
 class MailboxPlan:
-    """The folders to look at, and what to do."""
+    """The folders to look at, and the actions."""
 
     junk: str = "Junk"
-    ham_folders: tuple[str, ...] = ()  # others into which people move mails that are not spam
-    moves: bool = True  # whether spam is moved to Junk; if not, it is flagged where it is
-    acts: bool = True  # whether to change anything on the server; if not, it is only logged
-    backlog: bool = False  # whether to judge the mails that are in the inbox already, too
+    ham_folders: tuple[str, ...] = ()  # other folders into which people move mails that are not spam
+    moves: bool = True  # whether spam is moved to Junk; if not, it is flagged in its folder
+    acts: bool = True  # whether to change anything on the server; if not, actions are only logged
+    backlog: bool = False  # whether to judge also the mails that are already in the inbox
 
 
 class MailboxFilter:
     """Looks at a mailbox: it judges new mails by the model, and learns the mails that people moved.
 
-    A look finds new mails by their numbers (UID) in a folder, and moved ones by their keys, which no move changes. Each
-    action is recorded before it is done, so that a look can end at any moment, and the next one goes on from there.
-    What is done to a mail is logged, and each kind of error once.
+    A look finds new mails by their numbers (UID) in a folder, and moved mails by their keys, which a move does not
+    change. Each action is recorded before it is done. So a look may end at any moment, and the next one continues
+    there. Actions on mails are logged, and each kind of error once.
     """
 
     def __init__(self, ledger: Ledger, verdicts: Verdicts, plan: MailboxPlan) -> None:
         self.ledger, self.plan, self._verdicts = ledger, plan, verdicts
         self.counts: Counter[str] = Counter()
         self._warned: set[str] = set()
-        self._shown: dict[int, str] = {}  # what is logged of pending mails
+        self._shown: dict[int, str] = {}  # log texts of pending mails
         self._backlog = plan.backlog
-        self._next_try = 0.0  # for mails that were not delivered, by the monotonic clock
+        self._next_try = 0.0  # for undelivered mails, by the monotonic clock
 
     def begin(self, box: ImapConnection) -> None:
-        """Record the mails in folders that are new to the memory, and make Junk if it is missing."""
+        """Record the mails in folders that are new to the memory, and create Junk if it is missing."""
         plan, memory = self.plan, self.ledger.memory
         if "since" not in memory.training:
             self.ledger.record([["trained", "since", (datetime.now(UTC) - ONE_DAY).timestamp()]])
@@ -86,7 +86,7 @@ class MailboxFilter:
             self.ledger.record([["looked", NEW_MAILS, uidvalidity, 1]])
 
     def look(self, box: ImapConnection) -> int:
-        """Look once, and return how many mails were new."""
+        """Look once, and return the number of new mails."""
         n, memory = 0, self.ledger.memory
         for folder, role in self._folders():
             if role == INBOX and memory.pending:
@@ -105,7 +105,7 @@ class MailboxFilter:
         return n
 
     def _folders(self) -> list[tuple[str, str]]:
-        """The folders and their roles. Junk is first, so that a mail that comes out of it is known."""
+        """The folders and their roles. Junk is first, so that a mail that leaves it is known."""
         plan = self.plan
         return [(plan.junk, JUNK), *((name, HAM_FOLDER) for name in plan.ham_folders), (NEW_MAILS, INBOX)]
 
@@ -135,7 +135,7 @@ class MailboxFilter:
         uids = box.uids(first)
         end = max(uidnext, first, uids[-1] + 1 if uids else 1)
         if not is_known:
-            # The keys of mails that are there already are needed only if they may show a move.
+            # The keys of existing mails are needed only if they may show a move.
             known_uids = uids[-max(1, memory.window // 2) :] if role == JUNK or before is not None else []
             if role == INBOX and before is None:
                 self._note_old(box)
@@ -152,12 +152,12 @@ class MailboxFilter:
         return len(uids)
 
     def _note_old(self, box: ImapConnection) -> None:
-        """Note the mails in the inbox at the first look that their day of arrival does not tell from later ones."""
+        """Note the mails of the first day in the inbox at the first look: their day is also that of new ones."""
         recent = box.uids(since=self._start)[-self.ledger.memory.window :]
         self.ledger.record([["trained", OLD, [key for keys in box.keys(recent) for key in keys.values()]]])
 
     def _park(self) -> None:
-        """Give pending mails numbers that no mail has: the inbox has new ones, which may be the same."""
+        """Give pending mails numbers that no mail has, because the inbox has new numbers, which may coincide."""
         for uid, key in [*self.ledger.memory.pending.items()]:
             if uid > 0:
                 self.ledger.record([["settle", uid], ["intend", -uid, key]])
@@ -177,8 +177,8 @@ class MailboxFilter:
     ) -> None:
         """Handle mails that appear in a folder.
 
-        Without a UIDVALIDITY they may have been there all along. If the folder was looked at under other numbers, a
-        mail that is not remembered has come since, unless so many were remembered that some may be forgotten.
+        Without a UIDVALIDITY they may have been there before. If the folder was looked at with other numbers, an
+        unknown mail has arrived since, unless the memory is so full that some mails may be forgotten.
         """
         memory = self.ledger.memory
         is_numbered_anew = uidvalidity is None and was_looked_at
@@ -190,7 +190,7 @@ class MailboxFilter:
             pending_uids = {key: uid for uid, key in memory.pending.items()} if role == INBOX else {}
             for uid, key in keys.items():
                 step = memory.asks(role, key, stood_there or key in old)
-                if key in pending_uids:  # it has a new number since the inbox was made anew
+                if key in pending_uids:  # its number is new, because the inbox was created again
                     events += [["settle", pending_uids[key]], ["intend", uid, key]] if uid != pending_uids[key] else []
                 elif step != NOTHING:
                     steps[uid] = step
@@ -202,7 +202,7 @@ class MailboxFilter:
             self._drop_copies(box, folder, keys, steps)
             if role == INBOX:
                 too_old = self._drop_old(box, keys, steps)
-                events += [] if is_numbered_anew else too_old  # they were there, and would displace what is remembered
+                events += [] if is_numbered_anew else too_old  # existing mails would displace remembered ones
             if events:
                 self.ledger.record(events)
             for batch in in_batches(steps, 100):
@@ -215,7 +215,7 @@ class MailboxFilter:
         self._note_undelivered(box, folder, uidvalidity, uids)
 
     def _look_at_flags(self, box: ImapConnection) -> None:
-        """Learn mails of the inbox whose keyword of spam or ham was set by somebody, or that of spam taken away."""
+        """Learn mails of the inbox if a person set a keyword of spam or ham, or removed that of spam."""
         uidvalidity, _ = self._open(box, NEW_MAILS)
         first = self.ledger.memory.folders[NEW_MAILS][1] - NEWEST_FLAGGED
         try:
@@ -238,9 +238,7 @@ class MailboxFilter:
             self.ledger.record([["trained", FLAGS, now]])
 
     def _note_undelivered(self, box: ImapConnection, folder: str, uidvalidity: int | None, uids: Sequence[int]) -> None:
-        """Report once which of these mails were not delivered, and note them, but for those that may have stood there
-        all along.
-        """
+        """Report the mails that were not delivered once, and note them, except those that may be older."""
         before, uids_looked_at = self.ledger.memory.training.get(UNDELIVERED, []), {*uids}
         now = [
             entry
@@ -255,7 +253,7 @@ class MailboxFilter:
             self.ledger.record([["trained", UNDELIVERED, now[-MOST_NOTED:]]])
 
     def _look_at_undelivered(self, box: ImapConnection) -> None:
-        """Ask again for mails that the server could not deliver."""
+        """Request mails again that the server could not deliver."""
         memory, roles = self.ledger.memory, dict(self._folders())
         noted = memory.training.get(UNDELIVERED, ())
         for folder in dict.fromkeys(folder for folder, _, _ in noted if folder in roles):
@@ -268,7 +266,7 @@ class MailboxFilter:
                 self._note_undelivered(box, folder, uidvalidity, uids)
 
     def _drop_copies(self, box: ImapConnection, folder: str, keys: dict[int, str], steps: dict[int, str]) -> None:
-        """Do not learn mails that are still in Junk, too: they were not moved out of it. That may come, since many
+        """Do not learn mails that are also still in Junk: they were not moved out of it. This may happen, because many
         programs move a mail by a copy.
         """
         back = {uid: keys[uid] for uid, step in steps.items() if step == LEARN_HAM}
@@ -286,14 +284,14 @@ class MailboxFilter:
         self.ledger.record([["trained", COPIES, all_copies[-MOST_NOTED:]]])
 
     def _look_at_copies(self, box: ImapConnection) -> None:
-        """Learn copies of mails that have since gone from Junk."""
+        """Learn copies of mails that have since left Junk."""
         memory = self.ledger.memory
         copies = [copy for copy in memory.training.get(COPIES, ()) if memory.mails.get(copy[3], Known(False)).is_junk]
         if not copies:
             return
         try:
             still = self._in_junk(box, [key for *_, key in copies])
-        except RefusedError:  # Junk is gone, and this was told
+        except RefusedError:  # Junk is missing, and this was reported
             return
         roles = dict(self._folders())
         for folder in {folder: None for folder, _, _, key in copies if key not in still and folder in roles}:
@@ -312,7 +310,7 @@ class MailboxFilter:
             self.ledger.record([["trained", COPIES, remaining_copies]])
 
     def _in_junk(self, box: ImapConnection, keys: Iterable[str]) -> set[str]:
-        """Which of these mails are still where they were seen in Junk, which is then the open folder."""
+        """The mails among these that are still at their known numbers in Junk; Junk is then the open folder."""
         numbers = self.ledger.memory.junk_uids(keys)
         if not numbers:
             return set()
@@ -324,14 +322,14 @@ class MailboxFilter:
         return box.open(folder, folder == NEW_MAILS and self.plan.acts)
 
     def _uidvalidity(self, box: ImapConnection, folder: str) -> int | None:
-        """That of a folder, which is then open; `None` if it is gone, which `_look_at` tells."""
+        """The UIDVALIDITY of a folder, which is then open; `None` if it is missing, which `_look_at` reports."""
         try:
             return self._open(box, folder)[0]
         except RefusedError:
             return None
 
     def _drop_old(self, box: ImapConnection, keys: dict[int, str], steps: dict[int, str]) -> list[Event]:
-        """Do not judge mails that arrived before the first start and are only now moved into the inbox."""
+        """Do not judge mails that arrived before the first start and were moved into the inbox only now."""
         judged = [uid for uid, step in steps.items() if step == JUDGE]
         if not judged or self._backlog:
             return []
@@ -342,7 +340,7 @@ class MailboxFilter:
         return [["know", keys[uid], False, "", 0] for uid in old]
 
     def _take(self, role: str, mails: dict[int, tuple[str, str, bytes]]) -> None:
-        """Judge and learn mails that were fetched."""
+        """Judge and learn the fetched mails."""
         labelled, events = list[LabelledMail](), list[Event]()
         for uid, (step, key, mail) in mails.items():
             if step != JUDGE:
@@ -384,7 +382,7 @@ class MailboxFilter:
         pending = [*memory.pending.items()]
         numbers = [uid for uid in memory.pending if uid > 0]  # others were not found again
         keys = {uid: key for keys_of_part in box.keys(numbers) for uid, key in keys_of_part.items()}
-        present = box.there(numbers)  # not those that somebody has deleted since
+        present = box.there(numbers)  # without mails deleted since
         for uid, key in pending:
             shown, events = self._shown.pop(uid, "spam"), list[Event]([["settle", uid]])
             has_copy = bool(memory.junk_uids([key]))  # it was copied there before a kill
@@ -403,7 +401,7 @@ class MailboxFilter:
             self.ledger.record(events)
 
     def _own_flag(self, uid: int) -> list[Event]:
-        """Note a keyword of our own, which teaches nothing."""
+        """Note our own keyword, which teaches nothing."""
         uidvalidity, spam, ham = self.ledger.memory.training.get(FLAGS, (0, [], []))
         is_noted = not self.plan.moves and uidvalidity == self.ledger.memory.folders[NEW_MAILS][0]
         return [["trained", FLAGS, [uidvalidity, [*spam, uid], ham]]] if is_noted else []
@@ -417,7 +415,7 @@ class MailboxFilter:
             box.move(uid, self.plan.junk)
 
     def _warn_once(self, text: str) -> None:
-        kind = DIGITS.sub("", text)  # some servers say how long it took
+        kind = DIGITS.sub("", text)  # some servers report the time it took
         if kind not in self._warned and len(self._warned) < MOST_WARNED:
             self._warned.add(kind)
             log.warning(text)

@@ -44,17 +44,17 @@ __all__ = ["Spamd", "judge_mail"]
 log = logging.getLogger(__name__)
 
 FAILURES = (EX_SOFTWARE, EX_IOERR, EX_TEMPFAIL)  # of the service, not of a client
-SECONDS_TO_END = 10.0  # for the current requests at the end
+SECONDS_TO_END = 10.0  # for requests in progress at the end
 LARGE = 50_000  # bytes; larger mails are parsed in a thread
-LINGER = 1.0  # seconds in which a client that is still sending may read its answer
-PART = 64 << 10  # bytes of a body that are read at a time
+LINGER = 1.0  # seconds for a client that still sends to read its answer
+PART = 64 << 10  # bytes of a body read at a time
 
 
 class Spamd:
-    """Answers SpamAssassin's protocol by the common model and those of users.
+    """Answers SpamAssassin's protocol with the common model and the models of users.
 
-    Each connection brings one request. A client has `Limits.seconds` to send it, and as many to take the answer. Beyond
-    the limit of connections a client is told to try again.
+    Each connection brings one request. A client has `Limits.seconds` to send it, and the same time to read the answer.
+    If there are too many connections, a client is told to try again.
     """
 
     def __init__(self, users: UserModels, verdicts: Verdicts, may_teach: bool = True) -> None:
@@ -62,13 +62,13 @@ class Spamd:
         self._limits = users.common.limits
         users.common.n_verdicts.update(
             dict.fromkeys((SPAM, HAM, UNSURE), 0)
-        )  # which Prometheus is to see from the start
+        )  # counters that Prometheus sees from the start
         self._clients: set[_Client] = set()
-        self._waiting: set[_Client] = set()  # clients that the server waits for
+        self._waiting: set[_Client] = set()  # clients whose input or reading is awaited
 
     @asynccontextmanager
     async def listening(self, listener: socket) -> AsyncIterator[None]:
-        """Answer the clients of a socket. At the end, close it and answer the current requests."""
+        """Answer the clients of a socket. At the end, close it and finish the requests in progress."""
         start = asyncio.start_unix_server if listener.family == AF_UNIX else asyncio.start_server
         server = await start(self._serve, sock=listener, limit=LARGEST_HEAD)
         try:
@@ -90,7 +90,7 @@ class Spamd:
         try:
             try:
                 if len(self._clients) > self._limits.connections:
-                    raise RefusalError(EX_TEMPFAIL, "too many ask at a time")
+                    raise RefusalError(EX_TEMPFAIL, "too many requests at the same time")
                 response = await self._answer_to(client)
             except Exception as error:
                 refusal = _refusal(error)
@@ -102,7 +102,7 @@ class Spamd:
                 async with client.timer:
                     await client.send(response)
                     await client.linger()
-        except OSError:  # the client is gone, or does not take its answer in time
+        except OSError:  # the client has left, or does not read its answer in time
             writer.transport.abort()
         finally:
             self._clients.discard(client)
@@ -110,7 +110,7 @@ class Spamd:
 
     @contextmanager
     def _waiting_for(self, client: _Client) -> Iterator[None]:
-        """Wait for the client by its timer, which ends early when the server stops."""
+        """Wait for the client within its time, which ends early when the server stops."""
         client.timer = asyncio.timeout(self._limits.seconds)
         self._waiting.add(client)
         try:
@@ -134,11 +134,11 @@ class Spamd:
             return await self._tell(request, mail)
         async with self._users.serving(request.user) as learner:
             verdict = await judge_mail(learner, self._verdicts, mail, explains=request.command != "CHECK")
-        self._users.common.n_verdicts[verdict.outcome] += 1  # of all users
+        self._users.common.n_verdicts[verdict.outcome] += 1  # for all users
         return answer(request, mail, verdict)
 
     async def _mail(self, client: _Client, request: SpamdRequest) -> bytes:
-        """The mail that is the body of a request."""
+        """The mail in the body of a request."""
         largest, length = self._limits.body, request.length
         if length is not None and length > largest:
             raise too_large(largest)
@@ -146,7 +146,7 @@ class Spamd:
             raise RefusalError(EX_UNAVAILABLE, "Compress requires Content-length header")
         mail = bytearray()
         while length is None or len(mail) < length:
-            # One byte more than the length shows that it is wrong.
+            # One byte more than the length shows that the length is wrong.
             part = await client.reader.read(PART if length is None else min(PART, length - len(mail) + 1))
             if not part:
                 break
@@ -191,7 +191,7 @@ async def judge_mail(learner: LiveLearner, verdicts: Verdicts, mail: bytes, expl
     x = await _parsed(mail, learner.model)
     (predicted,) = await learner.predict([x], [mail_id(mail)])
     with learner.monitor.lock:
-        model = learner.model  # which may have been replaced meanwhile
+        model = learner.model  # it may have been replaced meanwhile
         return verdicts.of(model, predicted, verdicts.words(model, x) if explains else ())
 
 
@@ -232,14 +232,14 @@ class _Client:
             self.timer.reschedule(0.0)
 
     async def send(self, response: bytes) -> None:
-        """Send the answer, and wait until the client takes it."""
+        """Send the answer, and wait until the client has taken it."""
         self.writer.transport.set_write_buffer_limits(0)
         self.writer.write(response)
         self.writer.write_eof()
         await self.writer.drain()
 
     async def linger(self) -> None:
-        """Wait a moment before the connection is closed, so that a client that is still sending can read its answer."""
+        """Wait a moment before the connection is closed, so that a client that still sends can read its answer."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER):
                 while await self.reader.read(LARGEST_HEAD):

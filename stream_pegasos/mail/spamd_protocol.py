@@ -1,4 +1,4 @@
-"""SpamAssassin's protocol, SPAMC/1.0 to 1.5: reading requests from a stream, and making answers."""
+"""SpamAssassin's protocol, SPAMC/1.0 to 1.5: its requests and its answers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 ]
 
 MOST_HEADERS = 256
-LONGEST_USER = 254  # characters, as of an address
+LONGEST_USER = 254  # characters, the limit of an address
 
 OF_MAILS = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMAND = re.compile(rb"(%b|TELL|PING|SKIP) SPAMC/(\d{1,3}(?:\.\d{1,3})?)\s*" % "|".join(OF_MAILS).encode())
 CONTROL = re.compile("[\x00-\x1f\x7f]")
 END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 
-# The codes of sysexits.h, and what they are called in the answers.
+# The codes of sysexits.h, and their names in answers.
 EX_DATAERR, EX_UNAVAILABLE, EX_SOFTWARE = 65, 69, 70
 EX_IOERR, EX_TEMPFAIL, EX_PROTOCOL, EX_TIMEOUT = 74, 75, 76, 79
 NAMES = {
@@ -54,7 +54,7 @@ NAMES = {
 
 
 class RefusalError(Exception):
-    """A request is refused, with a code and a reason for the client."""
+    """The refusal of a request, with a code and a reason for the client."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(code, reason)
@@ -68,7 +68,7 @@ class SpamdRequest:
     command: str
     version: float  # of the protocol; 1.0 has no headers
     length: int | None = None  # of the body, in bytes; `None` if it ends with the stream
-    user: str = ""  # "" if nobody is named
+    user: str = ""  # "" if no user is named
     label: str = ""  # to learn: "spam", "ham", or "" if there is none
     sets: bool = False  # whether to learn the mail
     removes: bool = False  # whether to forget it
@@ -116,11 +116,11 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 def _take(request: SpamdRequest, name: str, value: str) -> None:
-    """Take over a header; unknown ones are ignored."""
+    """Store a header in the request; unknown headers are ignored."""
     if name == "content-length":
         if not (value.isascii() and value.isdecimal()):
             raise bad_header("(Content-Length contains non-numeric bytes)")
-        request.length = int(value[:18])  # Python refuses very many digits; these already exceed any limit
+        request.length = int(value[:18])  # Python rejects very many digits; these already exceed any limit
     elif name == "user":
         if CONTROL.search(value) or len(value) > LONGEST_USER:
             raise bad_header("(User header contains control chars, or is too long)")
@@ -158,7 +158,7 @@ def too_large(largest: int) -> RefusalError:
 
 
 def bad_header(reason: str) -> RefusalError:
-    """The refusal of a request that breaks the protocol; like spamd, it calls any such fault a bad header."""
+    """The refusal of a request that breaks the protocol; like spamd, it calls all such faults a bad header."""
     return RefusalError(EX_PROTOCOL, reason)
 
 
@@ -212,13 +212,13 @@ def _body(request: SpamdRequest, mail: bytes, verdict: Verdict) -> bytes:
 def symbols(verdict: Verdict) -> list[str]:
     """The outcome, the probability and the words that decided, as names for a list."""
     probability = [] if verdict.probability is None else [f"probability={certain(verdict.probability)}"]
-    # A list has no commas and no white space in a name.
+    # Names in a list have no commas and no white space.
     words = [re.sub(r"[\s,]+", "_", shown_word(word)) for word, _ in verdict.words]
     return [f"outcome={verdict.outcome}", *probability, *filter(None, words)]
 
 
 def report(verdict: Verdict) -> str:
-    """A verdict as a person reads it."""
+    """A verdict for people to read."""
     probability = "unknown" if verdict.probability is None else certain(verdict.probability)
     lines = [f"Outcome: {verdict.outcome}", f"Probability of spam: {probability}"]
     lines.append(f"Score: {verdict.score:.1f} (spam from {REQUIRED:.1f})")

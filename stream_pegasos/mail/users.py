@@ -1,4 +1,4 @@
-"""Models of users who have a folder, each begun as a copy of the common one when its user first teaches."""
+"""Models of users with a folder; each begins as a copy of the common model when its user first teaches."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["UserModels"]
 log = logging.getLogger(__name__)
 
 FILE = "mail.safetensors"
-BYTES_OF_FEATURE = 48  # of two classes
-MOST_BYTES = 1 << 30  # of models in memory: one of a small mail system takes some 2 MB, a large one 20 MB
+BYTES_OF_FEATURE = 48  # with two classes
+MOST_BYTES = 1 << 30  # of models in memory: one of a small mail system takes about 2 MB, a large one 20 MB
 
 # Makes a learner of a model, its checkpoints and the progress in the newest one.
 Make = Callable[[TextClassifier, Checkpoints, Any], LiveLearner]
@@ -44,12 +44,12 @@ class _Loaded:
 
 
 class UserModels:
-    """The common model, and those of users, each in a folder of its own with its checkpoint and its journal.
+    """The common model, and the models of users, each in its own folder with its checkpoint and its journal.
 
-    A user has a model only if their folder exists, called by `folder_name`: any client can name any user, and must not
-    make files. Others have the common model, which they teach if it `learns_common`. A model is loaded when it is asked
-    for. So that all together take at most `most_bytes`, the least recently used ones are closed; a model takes about as
-    much memory as its file has bytes.
+    A user has a model only if the folder named by `folder_name` exists: any client can name any user, and must not
+    create files. Other users have the common model, and teach it if `learns_common` is true. A model is loaded when it
+    is needed. The least recently used models are closed, so that all together take at most `most_bytes`; a model takes
+    about as much memory as the size of its file.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class UserModels:
         self.common, self._learns_common = common, learns_common
         self._folder, self._make, self._most_bytes, self._checkpoints = folder, make, most_bytes, checkpoints
         self._loaded: OrderedDict[str, _Loaded] = OrderedDict()
-        self._turning = asyncio.Lock()  # held to load a model or to close one
+        self._turning = asyncio.Lock()  # held while a model is loaded or closed
         self._released = asyncio.Event()
 
     def may_teach(self, user: str) -> bool:
-        """Whether a user may teach a model; `""` is nobody, who teaches the common one."""
+        """Whether a user may teach a model; `""` is no user, and teaches the common model."""
         return not user or self._learns_common or self._folder is None or self._own(user, True) is not None
 
     def _own(self, user: str, teaches: bool) -> str | None:
@@ -79,13 +79,13 @@ class UserModels:
         try:
             with os.scandir(self._folder / name) as files:
                 return name if teaches or name in self._loaded or any(files) else None
-        except OSError:  # there is none, or there can be none with so long a name
+        except OSError:  # it does not exist, or the name is too long
             return None
 
     @asynccontextmanager
     async def serving(self, user: str, teaches: bool = False) -> AsyncIterator[LiveLearner]:
-        """The learner for a user, `""` for nobody, which stays in memory meanwhile. A user who teaches has a model from
-        now on. An OSError says that it cannot be loaded.
+        """The learner for a user, `""` for no user; it stays in memory meanwhile. A user who teaches gets a model at
+        this moment. An OSError if the model cannot be loaded.
         """
         name = self._own(user, teaches)
         if name is None:
@@ -121,7 +121,7 @@ class UserModels:
         return sum(loaded.n_bytes for loaded in self._loaded.values())
 
     def _n_bytes(self, name: str) -> int:
-        """How much memory the model of a user takes, or the copy of the common one that it begins as."""
+        """The memory that the model of a user takes, or the copy of the common model with which it begins."""
         assert self._folder is not None
         with suppress(OSError):
             return (self._folder / name / FILE).stat().st_size
@@ -143,14 +143,14 @@ class UserModels:
             raise
 
     def _resume_checkpoints(self, checkpoints: Checkpoints) -> tuple[Model, Any] | None:
-        """The model of a user; where its file only names its vectors, with those of the common model."""
+        """The model of a user; if its file only names its vectors, it gets those of the common model."""
         try:
             return checkpoints.resume()
         except VectorsError:
             return checkpoints.resume(self.common.model.vector_source)
 
     def _begun(self, path: Path) -> TextClassifier:
-        """A copy of the common model, written first: a journal goes on from it, while the common model learns on."""
+        """A copy of the common model. It is written first: a journal follows it, and the common model changes."""
         with self.common.monitor.lock:
             model = copy.deepcopy(self.common.model)
         write_model(path, partial(model.snapshot, None))
@@ -159,7 +159,7 @@ class UserModels:
     async def _close(self, name: str) -> None:
         loaded = self._loaded.pop(name)
         await loaded.learner.finish()
-        with suppress(OSError):  # which was logged
+        with suppress(OSError):  # the error was logged
             await asyncio.to_thread(loaded.learner.close, loaded.is_changed)
 
     async def close(self) -> None:
@@ -170,7 +170,7 @@ class UserModels:
 
 
 def folder_name(user: str) -> str:
-    """The name of a user's folder, from which the user's name can be decoded.
+    """The name of a user's folder; the user's name can be decoded from it.
 
     Examples
     --------

@@ -31,27 +31,27 @@ __all__ = [
 ]
 
 SPAM, HAM, UNSURE = "spam", "ham", "unsure"
-# No mail is called spam by a model that has learned fewer mails than this.
+# A model that has learned fewer mails calls no mail spam.
 LEAST_LEARNED = 100
-# The score from which on a mail is spam, as SpamAssassin has it.
+# The score from which on a mail is spam, as in SpamAssassin.
 REQUIRED = 5.0
 LARGEST_LOG_ODDS = 50.0
 N_WORDS = 5
-N_NAMED = 300  # n-grams; words and phrases are made of those that are not of the source
+N_NAMED = 300  # n-grams; those of the mail's source are left out of words and phrases
 
 
 class MailModelError(ValueError):
-    """The model cannot tell spam from ham in mails."""
+    """The model cannot distinguish spam and ham in mails."""
 
 
 class Verdict(NamedTuple):
     """The verdict on a mail."""
 
     outcome: str
-    probability: float | None  # of spam; `None` as long as the model knows no answer
-    score: float  # spam has at least `REQUIRED`; one more is e times the odds
-    words: tuple[tuple[str, float], ...] = ()  # that decided, with what each adds to the margin of spam, largest first
-    reason: str | None = None  # why a mail that is probably spam is not called so
+    probability: float | None  # of spam; `None` while the model knows no answer
+    score: float  # spam has at least `REQUIRED`; a difference of 1 is a factor e of the odds
+    words: tuple[tuple[str, float], ...] = ()  # the deciding ones, with their contributions to the margin of spam
+    reason: str | None = None  # why a probable spam mail is not called spam
 
     @property
     def is_spam(self) -> bool:
@@ -62,9 +62,9 @@ class Verdict(NamedTuple):
 class Verdicts:
     """Calls mails spam, ham or unsure, by the predictions of a model.
 
-    A mail is spam if its probability is at least a threshold and the model itself predicts the label: so never beyond
-    the model's limit of false positives. It is never spam before the model has learned `LEAST_LEARNED` mails, of both
-    labels. Below `ham_threshold` it is ham, and between the two unsure. Thresholds are from 0 to 1.
+    A mail is spam if its probability is at least a threshold and the model itself predicts the label. So the model's
+    limit of false positives always holds. A mail is never spam before the model has learned `LEAST_LEARNED` mails, with
+    both labels. Below `ham_threshold` a mail is ham, and between the two thresholds unsure. Thresholds are from 0 to 1.
     """
 
     spam_threshold: float = 0.9
@@ -78,7 +78,7 @@ class Verdicts:
             raise ValueError(must_be("ham_threshold", expected, self.ham_threshold))
 
     def check(self, model: Model) -> TextClassifier:
-        """The model, which must judge mails; a MailModelError if it reads none, or has other labels."""
+        """The model, which must judge mails; a MailModelError if it does not read mails, or has other labels."""
         if not isinstance(model, TextClassifier) or model.features.mail_field is None:
             raise MailModelError("the model does not read mails; one that does is made by train --spam … --ham …")
         if Capability.MULTILABEL in model.capabilities:
@@ -96,8 +96,8 @@ class Verdicts:
         return self.of(model, answer, self.words(model, x))
 
     def words(self, model: TextClassifier, x: Message) -> list[tuple[str, float]]:
-        """What the heaviest words and phrases of a message add to the margin of spam, the largest size first. Pieces of
-        the mail's source are none: nobody could read them.
+        """The contributions of the heaviest words and phrases to the margin of spam, the largest size first. Pieces of
+        the mail's source are left out, because people cannot read them.
         """
         if Capability.EXPLAIN not in model.capabilities or SPAM not in model.classes:
             return []
@@ -106,7 +106,7 @@ class Verdicts:
         return [(phrase.name, phrase.value) for phrase in phrases(words, N_WORDS, model.features.texts(x))[0]]
 
     def of(self, model: TextClassifier, answer: Answer, words: Iterable[tuple[str, float]] = ()) -> Verdict:
-        """The verdict on a mail, by the model's answer to it, with the words that decided."""
+        """The verdict on a mail from the model's answer to it, with the words that decided."""
         probability = self.probability(answer)
         if probability is None or not {SPAM, HAM} <= {*model.classes}:
             return Verdict(UNSURE, None, 0.0, reason="the model does not know spam and ham yet")
@@ -120,17 +120,18 @@ class Verdicts:
                 reason = "the model's limit of false positives does not allow it"
         if reason is not None:
             outcome = UNSURE
-        # Rounded it must not be spam if it is not.
+        # A mail that is not spam must not reach the score of spam by rounding.
         score = round(max(score, REQUIRED), 1) if outcome == SPAM else min(round(score, 1), REQUIRED - 0.1)
         return Verdict(outcome, probability, score, tuple(words)[:N_WORDS], reason)
 
     def probability(self, answer: Answer) -> float | None:
-        """The probability of spam in an answer, or the most that it may be; `None` if there is none."""
+        """The probability of spam in an answer, or its upper bound; `None` if there is none."""
         if answer.label is None:
             return None
         if answer.probabilities is not None:
             listed: dict[Any, float] = {**answer.probabilities}
-            # Of many labels the most probable are listed; no other is more probable than the last of them.
+            # If there are many labels, the answer lists the most probable; the others are at most as probable as the
+            # last one.
             most = min(listed.values()) if len(listed) == MOST_PROBABLE else 0.0
             return float(listed.get(SPAM, most))
         probability: Any = answer.probability

@@ -1,4 +1,4 @@
-"""Headers with a verdict, as SpamAssassin writes them."""
+"""Headers with a verdict, in SpamAssassin's form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_STARS = 50
 
 
 def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
-    """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with its end of line, as that of the mail."""
+    """The headers X-Spam-Flag, X-Spam-Status and X-Spam-Level, each with the line end of the mail."""
     status = Header(format_status(verdict), "us-ascii", LONGEST_LINE, "X-Spam-Status")
     if verdict.words:
         words = "; ".join(
@@ -36,7 +36,7 @@ def spam_headers(verdict: Verdict, newline: bytes = b"\n") -> bytes:
 def format_status(verdict: Verdict) -> str:
     """A verdict on one line, without the words."""
     is_spam = "Yes" if verdict.is_spam else "No"
-    # Programs that read SpamAssassin's headers look for tests and autolearn.
+    # Programs that read SpamAssassin's headers look for `tests` and `autolearn`.
     line = f"{is_spam}, score={verdict.score:.1f} required={REQUIRED:.1f}"
     line += f" tests=PEGASOS_{verdict.outcome.upper()} autolearn=no"
     if verdict.probability is not None:
@@ -45,12 +45,12 @@ def format_status(verdict: Verdict) -> str:
 
 
 def certain(probability: float) -> str:
-    """A probability, never rounded to certainty."""
+    """A probability as a text that is never rounded to 0 or 1."""
     return f"{math.floor(probability * 1e4) / 1e4:.4f}"
 
 
 def verdict_side(value: float) -> str:
-    """For what a word speaks that adds this to the margin of spam."""
+    """The label that a word supports if it adds this value to the margin of spam."""
     return "for spam" if value > 0 else "against spam"
 
 
@@ -60,18 +60,18 @@ def shown_word(word: str) -> str:
 
 
 def insert_headers(mail: bytes, verdict: Verdict) -> bytes:
-    """The mail with these headers before its own. No other byte changes, so that signatures hold."""
+    """The mail with these headers before its own. All other bytes stay the same, so that signatures remain valid."""
     return insert_lines(mail, spam_headers(verdict, find_newline(mail)))
 
 
 def find_newline(mail: bytes) -> bytes:
-    """How a line of the mail ends."""
+    """The line end of the mail."""
     return b"\r\n" if mail[: mail.find(b"\n") + 1].endswith(b"\r\n") else b"\n"
 
 
 def insert_lines(mail: bytes, lines: bytes) -> bytes:
-    """The mail with these lines before its headers. A first line `From …`, which an mbox and many servers put there,
-    stays first.
+    """The mail with these lines before its headers. A first line `From …`, which mboxes and many servers have, stays
+    first.
     """
     begin = mail.find(b"\n") + 1 if mail.startswith(b"From ") else 0
     return mail[:begin] + lines + mail[begin:]

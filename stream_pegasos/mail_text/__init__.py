@@ -1,17 +1,17 @@
-"""A mail's bytes: their parts, what a reader sees of them, fields, tokens, and what a model learns of all that.
+"""The content of mails: their parts, the text that a reader sees, header fields, tokens, and features for a model.
 
 | what | file |
 |---|---|
-| header fields and the tree of parts, however broken | `mime` |
-| what stands within signatures, and within Outlook's winmail.dat and its RTF | `smime`, `tnef`, `rtf` |
+| header fields and the tree of parts, even if damaged | `mime` |
+| content within signatures, Outlook's winmail.dat and its RTF | `smime`, `tnef`, `rtf` |
 | charsets, transfer encodings, encoded words | `decoding` |
-| which of several forms is read, and what of it is seen | `parts` |
-| pages: elements, sheets, styles, and which texts these hide | `html`, `sheets`, `css`, `styles`, `colors` |
-| how much work a mail may cost | `work` |
+| the choice among several forms of a text, and its visible part | `parts` |
+| pages: elements, sheets, styles, and the texts that they hide | `html`, `sheets`, `css`, `styles`, `colors` |
+| the limit of the work for a mail | `work` |
 | mails that are attached to a mail | `attached` |
-| what filters write into a mail or around it, taken away | `markup` |
-| what headers say of sender, route and list; fields that tell the label | `headers`, `telling` |
-| texts as tokens; words that are disguised | `tokens`, `disguise` |
+| the removal of marks that filters add to a mail | `markup` |
+| sender, route and list in headers; fields that reveal the label | `headers`, `telling` |
+| texts as tokens; disguised words | `tokens`, `disguise` |
 | `MailFeatures` | `features` |
-| the id of a mail, by which it is learned once | `ids` |
+| the id of a mail, for learning it once | `ids` |
 """

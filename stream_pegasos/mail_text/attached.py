@@ -1,4 +1,4 @@
-"""Mails that are attached to a mail, as people forward what a filter is to learn."""
+"""Mails attached to a mail: people forward mails in this way for learning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["attached_mails"]
 
 
 def attached_mails(mail: bytes) -> list[bytes]:
-    """The mails that are attached to a mail (message/rfc822), as they were sent, in their order; none if there is none.
+    """The mails attached to a mail (message/rfc822), unchanged and in order; an empty list if there are none.
 
     >>> attached_mails(b"Subject: look\\nContent-Type: message/rfc822\\n\\nSubject: win\\n\\nA prize")
     [b'Subject: win\\n\\nA prize']

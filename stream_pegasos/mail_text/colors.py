@@ -1,4 +1,4 @@
-"""Colours, as styles and as attributes have them."""
+"""Colours in styles and attributes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Color = tuple[float, float, float, float]  # red, green, blue and alpha, each fr
 
 CLEAR = (0.0, 0.0, 0.0, 0.0)
 HEX = frozenset("0123456789abcdef")
-MAX_COLOR = 128  # characters of one in an attribute
+MAX_COLOR = 128  # characters of a colour in an attribute
 
 
 @functools.cache
 def tinycss2() -> Any:
-    """The parser of styles, imported when the first style comes."""
+    """The parser of styles, imported at the first style."""
     try:
         import tinycss2.color4
     except ImportError as error:
@@ -44,7 +44,7 @@ def color_named(value: str) -> Color | None:
 
 
 def color_of_attribute(value: str) -> Color | None:
-    """A colour as attributes have it, in which any letters are digits
+    """A colour in an attribute, where any letters count as digits
     (https://html.spec.whatwg.org/#rules-for-parsing-a-legacy-colour-value).
     """
     value = value[:MAX_COLOR].strip().lower()
@@ -70,7 +70,7 @@ def read_color(value: object) -> Color | None:
         if color is None or isinstance(color, str):
             return None
         red, green, blue, alpha = color.to("srgb")
-    except (ArithmeticError, NotImplementedError, TypeError, ValueError):  # of a space that tinycss2 does not convert
+    except (ArithmeticError, NotImplementedError, TypeError, ValueError):  # of an unsupported space
         return None
     return red or 0.0, green or 0.0, blue or 0.0, 1.0 if alpha is None else alpha
 

@@ -1,7 +1,7 @@
-"""Sheets and styles cut into rules and declarations (CSS Syntax), in a time that is linear.
+"""Sheets and styles, split into rules and declarations (CSS Syntax) in linear time.
 
-tinycss2 reads the values of those declarations that count. To have it cut whole sheets took two thirds of the time for
-a mail.
+tinycss2 parses only the values of relevant declarations. If it split whole sheets, it took two thirds of the time for a
+mail.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 __all__ = ["WINDOW", "declarations_in", "plain", "rules_in", "selectors_in"]
 
 WINDOW = 1_000  # the width of the window, in CSS pixels
-MAX_DEPTH = 8  # blocks of conditions around a rule
-MAX_CONDITION = 1_000  # characters of one
+MAX_DEPTH = 8  # nested conditions around a rule
+MAX_CONDITION = 1_000  # characters of a condition
 MAX_STRING = 100  # characters of a string that are kept
 
-# Comments, addresses and strings, in which no sign counts.
+# Comments, addresses and strings; signs in them have no meaning.
 NO_SIGNS = re.compile(
     r"/\*.*?(?:\*/|\Z)|<!--|-->|(?i:url)\((?!\s*[\"'])[^)]*+|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?", re.DOTALL
 )
@@ -29,7 +29,7 @@ AT_RULE = re.compile(r"@([\w-]+)(.*)", re.DOTALL)
 QUERY = re.compile(r"(?:only)?(?:all|screen)?(?:and)?(?:\((?:min|max)-width:\d{1,9}(?:\.\d+)?(?:px)?\)(?:and)?)*")
 WIDTH = re.compile(r"(min|max)-width:(\d+)")
 SUPPORTED = re.compile(r"(not)?\(*([a-z-]+):[^()]*(?:\([^()]*\)[^()]*)*\)*")
-# What browsers have of what sheets ask for, beside what is read here.
+# Further features that browsers support and that conditions of sheets may ask for.
 OF_BROWSERS = frozenset(
     """
     -webkit-appearance align-items animation appearance aspect-ratio backdrop-filter border-radius box-shadow clip-path
@@ -53,7 +53,7 @@ def _replace_sign(match: re.Match[str]) -> str:
 
 
 def blocks_in(css: str) -> Iterator[tuple[str, str]]:
-    """What stands before each block of a plain sheet, and what is in it; the last one may not be closed."""
+    """The text before each block of a plain sheet, and the content of the block; the last block may not be closed."""
     begin, brace, is_at_rule = 0, -1, AT_SIGN.match(css) is not None
     closers: list[str] = []
     for match in SIGN.finditer(css):
@@ -75,7 +75,7 @@ def blocks_in(css: str) -> Iterator[tuple[str, str]]:
 
 
 def rules_in(css: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The selectors and the declarations of each rule of a plain sheet that is for a window on a screen."""
+    """The selectors and the declarations of each rule of a plain sheet that applies to a window on a screen."""
     for prelude, content in blocks_in(css):
         if prelude[:1] != "@":
             yield prelude, content
@@ -84,7 +84,7 @@ def rules_in(css: str, depth: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def declarations_in(block: str) -> list[str]:
-    """The declarations of a plain block; rules that are in it are left out."""
+    """The declarations of a plain block, without nested rules."""
     if "(" not in block and "{" not in block and "[" not in block:
         return block.split(";")
     pieces, begin = [], 0
@@ -109,7 +109,7 @@ def selectors_in(prelude: str) -> list[str]:
 
 
 def applies(condition: str) -> bool:
-    """Whether what is in a block after an at-rule, in small letters, counts."""
+    """Whether a block after an at-rule, which is in lower case, applies."""
     match = AT_RULE.match(condition)
     if match is None:
         return False
@@ -119,7 +119,7 @@ def applies(condition: str) -> bool:
 
 
 def is_shown(media: str) -> bool:
-    """Whether one of several media queries is true of a window on a screen."""
+    """Whether one of several media queries is true for a window on a screen."""
     return any(is_true("".join(query.split())) for query in media[:MAX_CONDITION].lower().split(","))
 
 
@@ -134,7 +134,7 @@ def fits(bound: tuple[str, str]) -> bool:
 
 
 def is_supported(condition: str) -> bool:
-    """Whether browsers have what a sheet asks for, roughly: by the names of properties."""
+    """Whether browsers support the condition of a sheet, approximately: by the names of properties."""
     either = [re.split(r"\band\b", text) for text in re.split(r"\bor\b", condition)]
     return any(all(has_browser("".join(text.split())) for text in all_of) for all_of in either)
 

@@ -1,4 +1,4 @@
-"""From the bytes of a mail to text: encodings of the transfer, character sets, encoded words of headers."""
+"""Decoding of a mail's bytes to text: transfer encodings, character sets, and encoded words of headers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = [
     "found_in_ascii",
 ]
 
-MAX_HEAD = 4_000  # bytes of a page in which its charset is looked for
+MAX_HEAD = 4_000  # bytes of a page that are searched for its charset
 MAX_FILES, MAX_FILE = 100, 100_000  # files within a text, and bytes of one in yEnc
-MAX_LETTERS = 20_000  # that a codec of Japanese lacks
+MAX_LETTERS = 20_000  # characters that a Japanese codec lacks
 MAX_SHIFTS = 20_000  # runs of letters in UTF-7 that are not ASCII
 
 PADDED = re.compile(rb"[^=]+")
 IS_BASE64 = re.compile(rb"[A-Za-z0-9+/\s]*")
 NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
-# A language may follow the charset (RFC 2231). Space between two encoded words is no part of the text.
+# A language may follow the charset (RFC 2231). Space between two encoded words is not part of the text.
 ENCODED_WORD = re.compile(
     r"=\?([^?*\s]{1,60})(?:\*[^?\s]{0,60})?\?([bBqQ])\?(.*?)\?=(?:\s+(?==\?[^?\s]{1,120}\?[bBqQ]\?))?"
 )
@@ -50,28 +50,28 @@ UU_ENCODINGS = ("x-uuencode", "uuencode", "x-uue", "uue")
 ENCODED = ("base64", "quoted-printable", *UU_ENCODINGS)
 
 BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-# Codecs that are no charset of a mail, or whose time grows with the square of the length.
+# Codecs that are not charsets of mails, or whose time grows with the square of the length.
 NO_CHARSETS = ("punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem")
-# Codecs that have all characters of another, by whose name they often go.
+# Codecs that include all characters of another codec, whose name is often used for them.
 WIDER = {"gbk": "gb18030", "gb2312": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs"}
 WIDER |= {"iso2022_jp": "iso2022_jp_ext", "ascii": "cp1252", "iso8859-1": "cp1252"}
-SHIFTING = ("iso2022", "utf-16", "utf-32", "utf-7", "hz")  # codecs in which bytes of ASCII may stand for other letters
-# What mails say whose text is UTF-8 nevertheless, as is the text of each mail that came as a string: of these codecs,
-# a byte is a letter, and letters next to each other hardly ever look like UTF-8.
+SHIFTING = ("iso2022", "utf-16", "utf-32", "utf-7", "hz")  # codecs in which ASCII bytes may mean other letters
+# Charsets that mails name although their text is UTF-8; a mail that came as a string is always UTF-8. In these codecs a
+# byte is a letter, and consecutive letters hardly ever look like UTF-8.
 OFTEN_UTF8 = ("cp125", "iso8859", "koi8", "utf-8")
 ASCII = bytes(range(128))
 NO_LETTERS = {code: decode_windows_1252(bytes([code])) for code in range(128, 160)}
-# Pairs of GBK, and what it has of Windows for the euro.
+# Pairs of GBK, and the single byte for the euro in the variant of Windows.
 IN_GBK = re.compile(rb"(?:[\x00-\x7f]++|[\x81-\xfe][\x30-\xfe])++|\x80")
 EURO = "€".encode("gb18030")
-BLANKS_AT_END = re.compile(rb"=[ \t]++(?=\r?\n|\Z)")  # of a line in quoted-printable, behind the sign that joins lines
-OF_JIS = ("euc_jp", "iso2022_jp")  # codecs without the rows that NEC and IBM added, and browsers read
+BLANKS_AT_END = re.compile(rb"=[ \t]++(?=\r?\n|\Z)")  # at the end of a line in quoted-printable
+OF_JIS = ("euc_jp", "iso2022_jp")  # codecs without the rows that NEC and IBM added, which browsers support
 IN_UTF7 = re.compile(rb"\+([A-Za-z0-9+/]*)-?")
 
 
 @functools.lru_cache(500)
 def find_codec(charset: str) -> str:
-    """The codec of what a mail calls a charset, by the table of the WHATWG as browsers have it (Encoding Standard,
+    """The codec for the name of a charset in a mail, by the table of the WHATWG for browsers (Encoding Standard,
     https://encoding.spec.whatwg.org/#names-and-labels), or else by Python's names; `""` if it is unknown.
     """
     try:
@@ -96,12 +96,12 @@ def find_codec(charset: str) -> str:
 
 
 def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
-    """The text of bytes whose charset may be missing, unknown or wrong. `otherwise` is the charset that they have if
-    none is named, and they are not UTF-8.
+    """The text of bytes whose charset may be missing, unknown or wrong. `otherwise` is the charset that is used if none
+    is named and the bytes are not UTF-8.
     """
     codec = find_codec(charset) if charset else ""
     if codec in ("", "cp1252", "utf-8") and b"\x1b$" in data:
-        codec = "iso2022_jp_ext"  # nothing else has such signs
+        codec = "iso2022_jp_ext"  # no other charset has these signs
     if data.isascii() and not codec.startswith(SHIFTING):
         return data.decode("ascii")
     for mark, name in BYTE_ORDER_MARKS:
@@ -109,12 +109,12 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
             return data[len(mark) :].decode(name, "replace")
     if not codec or codec.startswith(OFTEN_UTF8):
         text, other = data.decode("utf-8", "replace"), codec or (find_codec(otherwise) if otherwise else "")
-        n_broken = 2 if not other or other.startswith(OFTEN_UTF8) else len(data)  # none, or else a few letters
+        n_broken = 2 if not other or other.startswith(OFTEN_UTF8) else len(data)  # none, or a few letters
         if n_broken * text.count("\ufffd") <= len(data.translate(None, ASCII)):
             return text
         if codec in ("", "cp1252", "utf-8"):
             codec = find_codec(otherwise).replace("utf-8", "") or "cp1252"
-    if codec.startswith("iso8859"):  # what are no letters there were written in Windows-1252
+    if codec.startswith("iso8859"):  # bytes that are no letters there come from Windows-1252
         return data.decode(codec, "replace").translate(NO_LETTERS)
     if codec == "utf-7":
         return IN_UTF7.sub(decode_utf7, data, MAX_SHIFTS).decode("utf-8", "replace")
@@ -127,7 +127,7 @@ def decode_bytes(data: bytes, charset: str = "", otherwise: str = "") -> str:
 
 
 def letter_of_windows(error: UnicodeError) -> tuple[str, int]:
-    """The letter of a row of JIS X 0208 that Windows alone has, in place of an error."""
+    """The letter of a row of JIS X 0208 that only Windows has, in place of an error."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     row, cell = (code & 0x7F for code in (error.object[error.start : error.start + 2] + b"\0\0")[:2])
@@ -144,7 +144,7 @@ codecs.register_error("stream_pegasos.jis", letter_of_windows)
 
 
 def decode_utf7(match: re.Match[bytes]) -> bytes:
-    """Letters of UTF-7 in UTF-8; a plus that begins none, as in +49, stays as it is."""
+    """Letters of UTF-7 in UTF-8; a plus that begins none, as in +49, stays unchanged."""
     if not match[1]:
         return b"+"
     letters = decode_base64(match[1]).decode("utf-16-be", "ignore")
@@ -152,20 +152,21 @@ def decode_utf7(match: re.Match[bytes]) -> bytes:
 
 
 def charset_in_page(page: bytes) -> str:
-    """The charset that an HTML page names itself; `""` if it names none."""
+    """The charset that an HTML page declares; `""` if it declares none."""
     match = IN_PAGE.search(page[:MAX_HEAD])
     return found_in_ascii(match[1].decode("ascii", "replace")) if match else ""
 
 
 def found_in_ascii(charset: str) -> str:
-    """A charset whose name stands in ASCII in the very bytes that it tells of: UTF-8 for one that has no such bytes."""
+    """A charset declared in ASCII within the text itself; UTF-8 if the charset is not compatible with ASCII."""
     codec = find_codec(charset)
     return charset if not codec or b"a=:\n".decode(codec, "replace") == "a=:\n" else "utf-8"
 
 
 def decode_base64(data: bytes) -> bytes:
-    """What base64 stands for: also of pieces one after the other, each with its own `=`. Characters that are none of
-    base64 are left out, and so is a text after the end, such as lists add."""
+    """The decoded bytes of base64, also of consecutive pieces that each end with `=`. Other characters are skipped, and
+    so is a text after the end, such as mailing lists add.
+    """
     if b"=" not in data.rstrip(b"=\r\n\t "):
         try:
             return binascii.a2b_base64(data)
@@ -188,7 +189,7 @@ def decode_piece(piece: bytes) -> bytes:
 
 
 def decode_transfer(data: bytes, encoding: str) -> bytes:
-    """The bytes of a part, of which some may be broken; the encoding is in small letters."""
+    """The decoded bytes of a part, which may be damaged; the encoding is in lower case."""
     if encoding == "quoted-printable":
         return binascii.a2b_qp(BLANKS_AT_END.sub(b"=", data))
     if encoding == "base64":
@@ -202,7 +203,7 @@ def decode_transfer(data: bytes, encoding: str) -> bytes:
 def decode_uu(lines: bytes) -> bytes:
     decoded = []
     for line in lines.splitlines():
-        n = ((line[0] - 32) & 63) if line else 0  # bytes, three of which are four characters
+        n = ((line[0] - 32) & 63) if line else 0  # number of bytes; three bytes are four characters
         try:
             decoded.append(binascii.a2b_uu(line[: 1 + (n + 2) // 3 * 4]))  # some programs add a character
         except ValueError:
@@ -211,7 +212,7 @@ def decode_uu(lines: bytes) -> bytes:
 
 
 def files_in(text: bytes) -> list[tuple[str, bytes, tuple[int, int]]]:
-    """Files that stand within a text, by uuencode or yEnc: the name, the content and the place of each."""
+    """Files within a text, by uuencode or yEnc: the name, the content and the place of each."""
     files = []
     if b"begin" in text:
         for match in islice(UU.finditer(text), MAX_FILES):
@@ -227,8 +228,8 @@ def files_in(text: bytes) -> list[tuple[str, bytes, tuple[int, int]]]:
 
 
 def decode_field(value: str, charset: str = "") -> str:
-    """A header field with its encoded words (RFC 2047) and any raw bytes decoded. Each character beyond ASCII stands
-    for a byte (Latin-1); `charset` is that of raw bytes which are not UTF-8, such as that of the mail's text.
+    """A header field, with its encoded words (RFC 2047) and any raw bytes decoded. Each character beyond ASCII is a raw
+    byte (Latin-1); `charset` is used for raw bytes that are not UTF-8, such as the charset of the mail's text.
     """
     pieces: list[tuple[bytes, str]] = []
     end = 0
@@ -236,7 +237,7 @@ def decode_field(value: str, charset: str = "") -> str:
         named, how, encoded = match.groups()
         data = encoded.encode("latin-1", "replace")
         data = binascii.a2b_qp(data, header=True) if how in "qQ" else decode_base64(data)
-        if encoded and not data:  # it is broken, and stays as it is
+        if encoded and not data:  # it is damaged, and stays unchanged
             continue
         pieces.append((value[end : match.start()].encode("latin-1", "replace"), ""))
         pieces.append((data, named.lower()))
@@ -244,7 +245,7 @@ def decode_field(value: str, charset: str = "") -> str:
     pieces.append((value[end:].encode("latin-1", "replace"), ""))
     joined: list[tuple[bytes, str]] = []
     for data, named in pieces:
-        if joined and data and named == joined[-1][1]:  # letters may be cut between two words
+        if joined and data and named == joined[-1][1]:  # letters may be split between two words
             joined[-1] = joined[-1][0] + data, named
         elif data:
             joined.append((data, named))

@@ -1,4 +1,4 @@
-"""Words that are spelled so that filters do not know them, as in v i a g r a, fr0m and click with a Cyrillic c."""
+"""Words in disguise, spelled so that filters do not know them: v i a g r a, fr0m, or click with a Cyrillic c."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["compatible", "respelled"]
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
-# Variants and tags, which belong to pictures elsewhere.
+# Variation selectors and tag characters, which belong to emoji in other texts.
 VARIANT = re.compile("[\ufe00-\ufe0f\U000e0000-\U000e01ef]")
 WITHIN_WORD = re.compile(r"(?<=[^\W\d_])[\ufe00-\ufe0f\U000e0000-\U000e01ef]++(?=[^\W\d_])")
 # Letters of the Cyrillic and the Greek script that look like Latin ones, in words that also have Latin ones.
@@ -21,12 +21,13 @@ LOOK_ALIKES = str.maketrans(
     "aeopcxyijshdqwktABEKMHOPCTYXIJSaoeipvktuxABEZHIKMNOPTYX",
 )
 TWO_SCRIPTS = re.compile(r"(?<![^\W\d_])(?:[A-Za-z]+[\u0370-\u052f]|[\u0370-\u052f]+[A-Za-z])[^\W\d_]*")
-# Three letters or more with the same sign between each two, or four Latin ones with spaces; no path.
+# Three or more letters with the same sign between each two, or four Latin letters with spaces; not a path.
 LETTER = r"[^\W\d_]"
 SPACED = re.compile(
     rf"(?<![^\W_])(?<!/)(?:{LETTER}([.\-_*|~^+]){LETTER}(?:\1{LETTER})+|[A-Za-z](?: [A-Za-z]){{3,}})(?![^\W_])(?!/)"
 )
-# Digits and signs among the letters of a word, all small or all capitals, that is no part of an address or a path.
+# Digits and signs among the letters of a word, all in lower or all in upper case, that is not part of an address or a
+# path.
 DIGITS = "[013457@$!]{1,8}"
 AMONG_LETTERS = re.compile(
     r"(?<![\w.@$!+/=-])(?![A-Za-z]{2,40}@[A-Za-z]{2})(?:"
@@ -35,20 +36,20 @@ AMONG_LETTERS = re.compile(
     rf"[A-Z][a-z]{{0,20}}{DIGITS}[a-z][a-z013457@$]{{0,20}}"
     r")(?![\w@$+/=-]|\.\w)"
 )
-# Without these there is nothing of the kind: searching for them is much faster, bytes above all.
+# Without these characters there is no disguise. The search for them is much faster, most of all in bytes.
 OTHER_SCRIPT = re.compile("[\u0370-\u052f]")
 MAYBE_SPACED, MAYBE_DIGITS = (b"a.a.a", b"a a a a"), (b"a0a", b"a00")
-AS_KINDS = bytes.maketrans(  # characters that are not ASCII, which are question marks here, may be letters
+AS_KINDS = bytes.maketrans(  # characters beyond ASCII are question marks here, and may be letters
     b".-_*|~^+" + b"013457@$!" + b"?" + string.ascii_letters.encode(), b"." * 8 + b"0" * 9 + b"a" * 53
 )
 MAYBE_AMONG_LETTERS = re.compile(r"[013457@$!](?<=[A-Za-z].)[013457@$!]{0,7}[A-Za-z](?![\w-]{0,60}\.\w)")
-SPACING_ACCENTS = {"\u00b4": "'", "\u00a8": '"', "\u00af": "-", "\u00b8": ","}  # of which NFKC makes spaces
+SPACING_ACCENTS = {"\u00b4": "'", "\u00a8": '"', "\u00af": "-", "\u00b8": ","}  # NFKC turns these into spaces
 AS_LETTERS = str.maketrans("013457@$!", "oieastasi")
 
 
 def compatible(text: str) -> tuple[str, int]:
-    """A text with plain characters for wide, slanted and other compatible ones (NFKC), and without those that nobody
-    sees; and how many these were.
+    """A text with plain characters in place of wide, slanted and other compatible ones (NFKC), and without invisible
+    characters; and the number of invisible characters.
     """
     if text.isascii():
         return text, 0
@@ -62,7 +63,7 @@ def compatible(text: str) -> tuple[str, int]:
 
 
 def respelled(text: str) -> str:
-    """A text of compatible characters with its words spelled as usual: `V.I.A.G.R.A fr0m us` is `VIAGRA from us`."""
+    """A text of compatible characters with its words in usual spelling: `V.I.A.G.R.A fr0m us` is `VIAGRA from us`."""
     if not text.isascii() and OTHER_SCRIPT.search(text):
         text = TWO_SCRIPTS.sub(_in_latin, text)
     kinds = text.encode("ascii", "replace").translate(AS_KINDS)

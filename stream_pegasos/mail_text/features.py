@@ -1,4 +1,4 @@
-"""Whole mails as they come."""
+"""Features of whole mails."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from stream_pegasos.mail_text.parts import MailParts, leave_out_fields, mail_par
 
 __all__ = ["OF_SOURCE", "Mail", "MailFeatures", "read_parts"]
 
-OF_SOURCE = "source: "  # how the names of the source's sequences of characters begin
+OF_SOURCE = "source: "  # prefix of the features for character sequences of the source
 
 
 class Mail(str):
-    """A mail of which each character stands for a byte (Latin-1), as in mails that a stream brings. It is taken apart
-    when that is first needed, and only once.
+    """A mail whose characters each stand for a byte (Latin-1), as in mails of a stream. It is parsed only once, when
+    its parts are first needed.
     """
 
     @cached_property
@@ -37,48 +37,50 @@ class Mail(str):
 
 
 class MailFeatures(Features):
-    """The features of a whole mail, headers and all (RFC 5322, MIME).
+    """The features of a whole mail with its headers (RFC 5322, MIME).
 
-    These are, each told from the others: the words of the text that a reader sees; those of the subject; those of the
-    header fields, in which addresses, hosts and lists have no names; those of the route; sequences of five characters
-    of its source[^1], which is the beginnings of the newest servers' lines, of what the sender's program wrote and of
-    the body; and marks of everything else, such as whose site sent it, where links lead and what their texts
-    claim, what is hidden from a reader, attachments by name, type and size, character sets, and what servers found by
-    SPF, DKIM and DMARC. tests/benchmarks/mail.py measures what each of them is worth.
+    There are several kinds of features: the words of the text that a reader sees; the words of the subject; the words
+    of the header fields, without the names of addresses, hosts and lists; the words of the route; sequences of five
+    characters of the source[^1], which is the beginnings of the newest servers' lines, of the fields of the sender's
+    program and of the body; and marks of all else, such as the site that sent the mail, the targets of links and the
+    claims of their texts, hidden text, attachments by name, type and size, character sets, and the results of SPF, DKIM
+    and DMARC. tests/benchmarks/mail.py measures the value of each kind.
 
-    Words in disguise are read as those that they stand for: `fr0m`, `p-r-i-z-e`, with invisible signs, with letters of
-    another script or width that look the same. tests/benchmarks/disguise.py measures that.
+    Words in disguise are read as the usual words: `fr0m`, `p-r-i-z-e`, words with invisible signs, or with letters of
+    another script or width that look the same. tests/benchmarks/disguise.py measures this.
 
-    Nothing in a mail is opened, run or fetched. No mail raises, however broken. The time for one is bounded, too: of a
-    mail beyond 64 kB of headers, 1 MB of body or 100 parts the rest is left out, and of a long text all but its first
-    2,500 and its last 1,000 characters. All texts of pages are read; their styles, which tell what is hidden, up to
-    some 20,000 tags or 4,000 declarations of all parts together. Behind these text is taken as seen. The mail has marks
-    that say so, and `parts` counts what is left out: "bytes", "parts", "characters", "tags" and "tokens".
+    Nothing in a mail is opened, run or fetched. No mail raises an error, even if it is damaged. The time for a mail is
+    bounded: only the first 64 kB of headers, 1 MB of body and 100 parts are read, and of a long text the first 2,500
+    and the last 1,000 characters. The texts of all pages are read; their styles, which hide text, are read up to about
+    20,000 tags or 4,000 declarations in all parts together. After this limit text counts as visible. Marks of the mail
+    tell which limits were reached, and `parts` counts the content left out: "bytes", "parts", "characters", "tags" and
+    "tokens".
 
     Parameters
     ----------
-    on
+    on : str or None, default None
         The name of the field with the mail, if messages are dicts; `None` if a message is a mail.
-    route
-        Whether to take the names of the servers on a mail's way, and the source. They tell how spam comes to the
-        mailboxes that the model has learned from. Say `False` for a model that is to serve others.
-    vectors
-        Word vectors or an encoder, as `TextFeatures` has them; of a mail subject and text have one vector together.
-    mask_digits
-        As for `TextFeatures`; a model that version 0.2 saved has `True`.
-    ignored_headers
-        Names of header fields that are not learned, such as `X-Company-*`; case does not count. Without that, what
-        servers of the receiver, lists, other filters and mail programs wrote is not learned: fields above the newest
-        line of a server, those whose names tell it, SpamAssassin's report around a mail, tags before a subject.
+    route : bool, default True
+        Whether to use the names of the servers on a mail's route, and the source. They show how spam reaches the
+        mailboxes that the model has learned from. Use `False` for a model that will serve other mailboxes.
+    vectors : str, os.PathLike, mapping, encoder or None, default None
+        Word vectors or an encoder, as for `TextFeatures`; subject and text of a mail have one vector together.
+    mask_digits : bool or "both", default "both"
+        As for `TextFeatures`; a model saved by version 0.2 has `True`.
+    ignored_headers : sequence of str or None, default None
+        Names of header fields that are not learned, such as `X-Company-*`; case does not matter. In any case, fields
+        that servers of the receiver, lists, other filters and mail programs wrote are not learned: they are recognised
+        by their place above the newest line of a server, or by their names. SpamAssassin's report around a mail and
+        tags before a subject are not learned either.
 
     Raises
     ------
     ImportError
-        If lxml or tinycss2, which the extra `mail` installs, is missing.
+        If lxml or tinycss2 is missing; the extra `mail` installs them.
     TypeError
-        If a mail is no bytes, no str, no `email.message.Message` and no `MailParts`. In a str each character stands
-        for a byte (Latin-1), as in mails that a stream brings; one with other characters is encoded as Windows-1252,
-        or else as UTF-8. So a mail is the same as bytes and as a text that was decoded as UTF-8 or by its charset.
+        If a mail is neither bytes, str, `email.message.Message` nor `MailParts`. In a str each character stands for a
+        byte (Latin-1), as in mails of a stream; a str with other characters is encoded as Windows-1252, or else as
+        UTF-8. So a mail gives the same features as bytes, and as a text decoded as UTF-8 or by its charset.
 
     References
     ----------
@@ -96,7 +98,7 @@ class MailFeatures(Features):
     >>> model.predict_one(b"From: win@z.example\\nSubject: Free prize\\n\\n")
     'spam'
 
-    Taking a mail apart costs ten times as much as learning it. Several processes can do that beforehand:
+    Parsing a mail takes ten times as long as learning it. Several processes can parse in advance:
 
     >>> from concurrent.futures import ProcessPoolExecutor
     >>> from stream_pegasos.mail_text.parts import mail_parts
@@ -123,7 +125,7 @@ class MailFeatures(Features):
         self.is_ignored = ignoring(() if ignored_headers is None else ignored_headers)
         check_bool("route", route)
         try:
-            # Or else it would be missed at the first mail with HTML.
+            # Otherwise the first mail with HTML would fail.
             import lxml  # noqa: F401
             import tinycss2  # noqa: F401
         except ModuleNotFoundError as error:
@@ -138,7 +140,7 @@ class MailFeatures(Features):
         of_headers = TextFeatures(
             on="headers", mask_digits=mask_digits, namespace=self._space("headers"), letters=0.0, length=0.0
         )
-        # The route is what the headers have of it, with the names of hosts.
+        # The route is the part of the headers with the names of hosts.
         of_route = of_headers.clone({"on": "route", "ngram_range": (1, 3)})
         of_source = of_headers.clone(
             {"on": "source", "namespace": self._space("source"), "analyzer": "char", "ngram_range": (5, 5)}
@@ -148,7 +150,7 @@ class MailFeatures(Features):
         self.scanner = make_scanner(self._each)
 
     def to_json(self) -> str:
-        """The same as `TextFeatures.to_json`."""
+        """The features as JSON, as `TextFeatures.to_json`."""
         return features_to_json(self)
 
     def _space(self, name: str) -> str:
@@ -171,12 +173,12 @@ class MailFeatures(Features):
         return self.on or "text"
 
     def parts(self, x: object) -> MailParts:
-        """What a mail is taken apart into, and how much of it is left out.
+        """The parts of a mail, and the amount of content left out.
 
         Parameters
         ----------
-        x
-            The mail; with `on`, a dict that has it.
+        x : bytes, str, email.message.Message, MailParts or dict
+            The mail; with `on`, a dict that contains it.
         """
         if self.on is None or not isinstance(x, Mapping):
             return read_parts(x)
@@ -207,7 +209,7 @@ class MailFeatures(Features):
 
 
 class Marks(FieldFeatures, is_kind=False):
-    """Features that come by their names."""
+    """Features identified by their names."""
 
     def __init__(self, on: str, namespace: str) -> None:
         super().__init__(on)
@@ -218,7 +220,7 @@ class Marks(FieldFeatures, is_kind=False):
 
 
 def ignoring(names: Iterable[str]) -> Callable[[str], Any]:
-    """What says whether the name of a header field is like one of these."""
+    """The function that tells whether the name of a header field matches one of these."""
     if isinstance(names, str) or not all(isinstance(name, str) and name.strip() for name in names):
         raise TypeError(must_be("ignored_headers", "a list of names, as ['X-Company-*']", names))
     patterns = [fnmatch.translate(name.strip().rstrip(":").lower()) for name in names]
@@ -237,13 +239,13 @@ def mail_bytes(mail: object) -> bytes:
 
 
 def mail_content(mail: object) -> tuple[bytes, bool]:
-    """A mail as it was received, and whether it was decoded, so that its raw letters are in UTF-8 now; a TypeError if
+    """A mail as it was received, and whether it was decoded, so that its raw letters are now in UTF-8; a TypeError if
     it is something else.
     """
     if isinstance(mail, str):
         with suppress(UnicodeEncodeError):
             return mail.encode("latin-1"), False
-        with suppress(UnicodeEncodeError):  # as readers decode what is not UTF-8
+        with suppress(UnicodeEncodeError):  # readers decode bytes that are not UTF-8 in this way
             return encode_windows_1252(mail), False
         return mail.encode("utf-8", "replace"), True
     if isinstance(mail, (bytes, bytearray, memoryview)):
@@ -251,9 +253,9 @@ def mail_content(mail: object) -> tuple[bytes, bool]:
     if isinstance(mail, email.message.Message):
         policy: Any = mail.policy
         if isinstance(policy, email.policy.EmailPolicy):
-            policy = policy.clone(refold_source="none")  # headers as they came
+            policy = policy.clone(refold_source="none")  # headers stay as they came
         try:
             return mail.as_bytes(policy=policy), False
-        except (LookupError, ValueError, TypeError, AttributeError):  # of one that was put together by hand
+        except (LookupError, ValueError, TypeError, AttributeError):  # of a mail that was composed by a program
             return str(mail).encode("utf-8", "replace"), True
     raise TypeError(must_be("a mail", "the text or bytes of one, or an email.message.Message", type(mail)))

@@ -12,14 +12,14 @@ from stream_pegasos.mail_text.decoding import decode_bytes, decode_field
 
 __all__ = ["FIELD", "Headers", "find_site", "name_shape", "read_headers"]
 
-FIELD = "field:"  # how the token of a field begins that not every mail has
-MAX_FIELDS = 150  # header fields that are looked at
+FIELD = "field:"  # prefix of the token of a field that not every mail has
+MAX_FIELDS = 150  # header fields that are read
 MAX_HOPS = 12
 MAX_LOCAL_PART = 200  # characters
 MAX_HEADER_TEXT = 6_000  # characters
-MAX_SOURCE = 300  # characters of the newest hops, and of fields, that are taken as they stand
+MAX_SOURCE = 300  # characters of the newest hops, and of fields, taken unchanged
 
-# What names of fields hold in which filters note what they found, or their makers: these would tell the label.
+# Parts of the names of fields in which filters or their makers note their results: these would reveal the label.
 OF_FILTERS = """
     spam junk ham-report virus malware phish scan score bogo quarantine greylist reputation verdict threat filter
     bayes dnsbl barracuda forefront ironport proofpoint mimecast sophos kaspersky symantec brightmail messagelabs
@@ -28,7 +28,7 @@ OF_FILTERS = """
     surfcontrol websense policyd purgate trustwave watchguard cisco-esa authority-analysis pyzor razor popfile
     text-classification crm114 dspam rspamd rmilter sanesecurity puremessage perlmx vade
     """.split()  # noqa: SIM905
-# What such names have behind X-, up to the next hyphen or the end; and those of flags, labels and folders of programs.
+# Parts of such names after X-, up to the next hyphen or the end; also of flags, labels and folders of programs.
 AFTER_X = r"""
     rbl dcc sieve gmx yandex ovh proxad mras mru msk qq aol ymail\w* yahoo rocket tm brmail mdav mdarrival csc cha
     [0-9a-f]{8} pstn pmx nai mxl feas fe ctch cnfs cm cmae assp gfi klms kav kse avg panda comodo eleven kerio merak
@@ -41,16 +41,16 @@ AFTER_X = r"""
     offlineimap tuid maildir mailbox archived?-at read deleted replied
     """.split()  # noqa: SIM905
 is_of_filter = re.compile(rf"{'|'.join(OF_FILTERS)}|^x-(?:{'|'.join(AFTER_X)})(?:-|$)|-(?:scl|bcl|pcl|sfv)$").search
-# Fields that may stand above the newest server's line, and are the sender's all the same.
+# Fields of the sender, even if they are above the newest server's line.
 OF_SENDER = frozenset(
     """
     reply-to in-reply-to references organization user-agent x-mailer x-mimeole x-priority x-msmail-priority importance
     auto-submitted content-language content-disposition content-class thread-topic thread-index
     """.split()  # noqa: SIM905
 )
-# What a server found of the sender is the same for new mail: it has tokens of its own.
+# Results of servers about the sender are the same for new mail; they have their own tokens.
 OF_RESULTS = frozenset(["authentication-results", "received-spf", "dkim-signature"])
-# Fields that the receiving side writes, or decides whether to keep.
+# Fields that the receiving side writes, or may remove.
 OF_RECEIVER = frozenset(
     """
     delivered-to delivery-date return-path envelope-to x-envelope-to x-original-to x-original-date x-apparently-to
@@ -58,7 +58,7 @@ OF_RECEIVER = frozenset(
     x-envelope-from x-envelope-info
     """.split()  # noqa: SIM905
 )
-# Fields that programs for mailing lists write: they tell which lists somebody reads.
+# Fields of programs for mailing lists: they show the reader's lists.
 OF_LISTS = frozenset(
     """
     sender errors-to precedence x-beenthere x-mailman-version x-mailing-list mailing-list x-loop x-list x-sequence
@@ -66,13 +66,13 @@ OF_LISTS = frozenset(
     """.split()  # noqa: SIM905
 )
 NOT_OF_SENDER = OF_RECEIVER | OF_LISTS
-# Beginnings of fields that lists, forwarders and other filters add; a filter's field would tell its label.
+# Prefixes of fields that lists, forwarders and other filters add; a filter's field would reveal the label.
 ADDED = tuple(
     """
     list- resent- x-spam x-pegasos x-ham x-bogosity x-rspam x-dspam x-crm114 x-ms-exchange-organization-scl
     """.split()  # noqa: SIM905
 )
-# Fields whose content becomes tokens of their own, or another text.
+# Fields whose content becomes separate tokens, or another text.
 WITHOUT_TEXT = frozenset(["subject", "date", "to", "cc", "bcc"])
 COMMON = frozenset(
     """
@@ -80,7 +80,7 @@ COMMON = frozenset(
     """.split()  # noqa: SIM905
 )
 USUAL_CASES = ("MIME-Version", "Message-ID")
-# Fields that the program writes by which a mail was made. The date is none: it tells when spam came, and when ham.
+# Fields of the program that made a mail. The date is left out: it shows when spam came, and when ham.
 OF_PROGRAM = frozenset(
     """
     x-mailer user-agent x-mimeole message-id mime-version content-type content-transfer-encoding
@@ -114,13 +114,13 @@ LIST_TAG = re.compile(r"\[[^\]]{1,25}\]\s*")
 
 
 def name_shape(text: str, longest: int = 24) -> str:
-    """A text in which each run of capitals, small letters or digits is one A, a or 0; what is not ASCII becomes ?."""
+    """A text in which each run of capitals, small letters or digits is one A, a or 0; other characters become ?."""
     classes = text[:100].encode("ascii", "replace").translate(CLASSES)
     return b"".join(REPEATED.findall(classes)).decode("ascii")[:longest]
 
 
 def address_in(value: str) -> tuple[str, str]:
-    """The name and the address in a field with a single address, roughly: there is no end to how these are written."""
+    """The name and the address in a field with a single address, approximately: there are many ways to write it."""
     if match := IN_BRACKETS.search(value):
         return value[: match.start()].strip(" \t\r\n\"'"), match[1]
     words = value.split()
@@ -139,18 +139,18 @@ def find_site(host: str) -> str:
 
 
 class Headers(NamedTuple):
-    """What is found in the headers of a mail."""
+    """The features of the headers of a mail."""
 
-    text: str  # fields and the route, in which no address, host or list is named
-    route: str  # the lines that servers wrote, with the names of hosts, and without time, recipient and number
-    # The beginnings of the newest of these lines, without time and number, and of the sender's program's fields.
+    text: str  # fields and the route, without names of addresses, hosts and lists
+    route: str  # the servers' lines, with the names of hosts, and without time, recipient and number
+    # The beginnings of the newest of these lines, without time and number, and of the fields of the sender's program.
     source: str
-    tokens: list[str]  # features of everything else
+    tokens: list[str]  # features of all else
 
 
 def read_headers(raw_fields: Sequence[tuple[str, str]], subject: str, charset: str) -> Headers:
-    """Read the names and values of fields, as they stand. The subject is decoded; `charset` is what the mail calls that
-    of its text, in which raw bytes of headers mostly are.
+    """Read the names and values of raw fields. The subject is decoded; `charset` is the charset that the mail names for
+    its text, and usually also that of raw bytes in headers.
     """
     decode = partial(decode_field, charset=charset)
     fields: dict[str, str] = {}
@@ -186,7 +186,7 @@ def read_headers(raw_fields: Sequence[tuple[str, str]], subject: str, charset: s
     for read in (route_tokens(hops), identity_tokens(fields), content_tokens(fields), result_tokens(fields)):
         tokens += read
     route = read_route(hops)
-    start = 0  # hops from the receiver to itself say nothing of the mail
+    start = 0  # hops from the receiver to itself reveal nothing about the mail
     while start < len(route) and SELF.search(route[start]):
         start += 1
     unnamed = HOP_NAMES.sub(lambda raw_fields: raw_fields[0][0] + (raw_fields[1] or "host"), "\n".join(route[start:]))
@@ -197,8 +197,8 @@ def read_headers(raw_fields: Sequence[tuple[str, str]], subject: str, charset: s
 
 
 def is_of_others(name: str, is_above: bool) -> bool:
-    """Whether not the sender wrote a field, but a server of the receiver, a list, a filter or a mail program: by its
-    name, or as it stands above the newest line of a server.
+    """Whether a field was not written by the sender, but by a server of the receiver, a list, a filter or a mail
+    program: by its name, or by its place above the newest line of a server.
     """
     if name in NOT_OF_SENDER or name.startswith(ADDED) or is_of_filter(name):
         return True
@@ -206,14 +206,14 @@ def is_of_others(name: str, is_above: bool) -> bool:
 
 
 def masked(text: str) -> str:
-    """A lower-case text without the addresses and hosts in it."""
+    """A lower-case text without its addresses and hosts."""
     *before, last = text.split("@")
     words = "@".join([*map(drop_local_part, before), last]).split(" ")
     return " ".join([HOST.sub("host", word) if "." in word else word for word in words])
 
 
 def drop_local_part(text: str) -> str:
-    """A text that ends where the @ of an address was."""
+    """A text cut at the place of the @ of an address."""
     end = len(text)
     while end and (text[end - 1].isalnum() or text[end - 1] in "_.+=%$-"):
         end -= 1
@@ -221,13 +221,13 @@ def drop_local_part(text: str) -> str:
 
 
 def read_route(hops: list[str]) -> list[str]:
-    """The lines that servers wrote, newest first, without time, recipient and number."""
+    """The servers' lines, newest first, without time, recipient and number."""
     lines = "\0".join([hop[:400].partition(";")[0] for hop in hops[:MAX_HOPS]]).lower()
     return OF_THIS_MAIL.sub("", lines).split("\0")
 
 
 def route_tokens(hops: list[str]) -> Iterator[str]:
-    """Tokens for the sender's machine, as the first server saw it."""
+    """Tokens for the sender's machine, as seen by the first server."""
     if not hops or not (match := CAME_FROM.match(hops[-1][:600].lower())):
         return
     name, inside = match[1], match[2] or ""
@@ -368,7 +368,7 @@ def content_tokens(fields: dict[str, str]) -> Iterator[str]:
 
 
 def result_tokens(fields: dict[str, str]) -> Iterator[str]:
-    """Tokens for what the receiving server, whose field is the first, found by SPF, DKIM and DMARC."""
+    """Tokens for the results of SPF, DKIM and DMARC of the receiving server, whose field is the first."""
     sender = find_site(parse_host(address_in(fields.get("from", ""))[1]))
     for method, result in RESULTS.findall(fields.get("authentication-results", "")):
         yield f"auth:{method.lower()}={result.lower()[:12]}"

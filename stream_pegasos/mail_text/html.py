@@ -1,9 +1,9 @@
-"""What a reader sees of a mail in HTML, and what is hidden.
+"""The visible and the hidden text of a mail in HTML.
 
-lxml's parser passes tags and text on as it meets them and builds no tree, so that the cost of hostile markup is
+lxml's parser passes tags and text on as it reads them and builds no tree, so that the cost of hostile markup is
 proportional to its length. (selectolax took 0.7 s for a tag of 20,000 attributes.) Only end tags without a beginning,
-within many elements, take longer, so that the tags that it gets are bounded; of what is behind them the text is read
-without.
+within many elements, take longer. Therefore the number of tags is limited; after the limit the text is read without
+tags.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ UNSEEN = frozenset(
 )
 
 MAX_CLASSES = 20  # of an element
-MAX_COMMENTS = 500  # of which it is looked at where they stand
-# Public identifiers of document types, or their beginnings, with which a page is read as of old
+MAX_COMMENTS = 500  # comments that are examined at their place
+# Public identifiers of document types, or their beginnings, that switch a page to quirks mode
 # (https://html.spec.whatwg.org/#the-initial-insertion-mode); the latter only without an address.
 OF_QUIRKS = (
     "-//ietf//",
@@ -52,13 +52,13 @@ OF_QUIRKS = (
 )
 MAYBE_OF_QUIRKS = ("-//w3c//dtd html 4.01 transitional//", "-//w3c//dtd html 4.01 frameset//")
 
-# What is no markup of the page, whatever comes first: comments, sheets, and texts that are not shown.
+# Not markup of the page: comments, sheets, and texts that are not shown, if they come first.
 NO_MARKUP = re.compile(
     r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))|(style|script|title|textarea)(?=[\s/>])([^<>]*+)>(.*?)(?:</\1(?=[\s/>])[^<>]*+>?|\Z)|"
     r"!(?!doctype)[^>]*+>?|\?[^>]*+>?|/(?:body|html)\s*+>)",
     re.IGNORECASE | re.DOTALL,
 )
-# lxml ends <b> and others before a paragraph, though no browser does, if nothing is between these: so something is.
+# lxml ends <b> and others before a paragraph, if nothing is between them; browsers do not. A tag between prevents it.
 KEEPER = "x-keeper"
 STYLED_LETTERS = re.compile(
     r"<(?:b|big|i|s|small|strike|tt|u|h[1-6])\s(?=[^<>]*?(?:style|class|id|hidden))[^<>]*+>", re.IGNORECASE
@@ -69,40 +69,40 @@ TAG = re.compile(r"</?[a-zA-Z][^<>]*+>?")
 
 ENTITY = re.compile(r"&(?:#\d{1,9};?|#[xX][\da-fA-F]{1,8};?|[a-zA-Z]\w{1,31}(?:;|(?![=\w])))", re.ASCII)
 BODY = re.compile(r"<(?:html|head|body|!doctype)\b", re.IGNORECASE)
-MAX_ATTRIBUTES = 500  # of an element, with parsers of old
+MAX_ATTRIBUTES = 500  # of an element, with older parsers
 LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{2000,}+")
 ONE_ATTRIBUTE = re.compile(r"[^\s=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s\"']*+))?")
 
 
 class Page:
-    """What an HTML text shows and hides, taken in tag by tag."""
+    """The visible and the hidden content of an HTML text, read tag by tag."""
 
     def __init__(self, sheet: Sheet, work: Work) -> None:
         self.seen: list[str] = []  # pieces of text
         self.hidden: list[str] = []
         self.links: list[tuple[str, str]] = []  # the address and the text of each
-        self.images: list[tuple[str, bool]] = []  # the address of each, and whether it is too small to be seen
-        self.tags: dict[str, int] = {}  # how often each occurs; "#comment" is one, too
-        self.traits: set[str] = set()  # how text is hidden, and other marks of the page
-        self.n_tags_left_out = 0  # those without their styles
+        self.images: list[tuple[str, bool]] = []  # the address of each, and whether it is too small to be visible
+        self.tags: dict[str, int] = {}  # the count of each; "#comment" is one, too
+        self.traits: set[str] = set()  # the ways of hiding text, and other marks of the page
+        self.n_tags_left_out = 0  # read without their styles
         self._sheet, self._work = sheet, work
         self._is_in_quirks_mode = True
-        self._styles: dict[str, tuple[Declaration, ...]] = {}  # those that were read
-        # By the style around an element and what is said of its own: these, and its `display`.
+        self._styles: dict[str, tuple[Declaration, ...]] = {}  # parsed styles
+        # For the style around an element and its own declarations: both styles, and its `display`.
         self._computed: dict[tuple[Any, ...], tuple[Style, Style, str]] = {}
         self._href = ""
         self._label: list[str] = []
-        # Of each open element the style around it, whether it ends a line, and, if it is a box that shows some lines,
-        # what room there is around it, and how many pieces of text stand before it.
+        # For each open element: the style around it; whether it ends a line; and, for a box of limited height, the room
+        # around it and the number of pieces of text before it.
         self._open: list[tuple[Style, bool, tuple[float, int] | None]] = []
         self._room = math.inf  # for characters
-        self._around: list[Node] = []  # what selectors may ask of them
-        self._bare_nodes: dict[str, Node] = {}  # by tag, of which nothing is asked
+        self._around: list[Node] = []  # the open elements, for selectors
+        self._bare_nodes: dict[str, Node] = {}  # by tag; nodes without properties for selectors
         self._before: Node | None = None
         self._style = Style(is_known=sheet.is_known)
         self._hides = self._doubt = ""  # why text is hidden here, or may be; "" if it is not
 
-    # What lxml calls.
+    # Callbacks of lxml.
 
     def doctype(self, name: str, public: str | None = None, system: str | None = None) -> None:
         public = (public or "").lower()
@@ -114,7 +114,7 @@ class Page:
         self.tags[tag] = self.tags.get(tag, 0) + 1
         around = self._style
         style, node, display = self._styled(tag, attributes)
-        if style.is_layer and style is not around:  # what comes next may lie upon it
+        if style.is_layer and style is not around:  # later content may lie on top of it
             around = around._replace(is_known=False)
         ends_line = display == "block" if display else tag not in INLINE
         if ends_line:
@@ -185,7 +185,7 @@ class Page:
         return self
 
     def _leave(self, box: tuple[float, int]) -> None:
-        """A box ends that shows some lines: if it is lower than its letters, and has more of them, nobody reads it."""
+        """End a box of limited height: if it is lower than its letters, and has too much text, it is not visible."""
         if self._style.lines == 1 and self._room < 0:
             self.hidden += self.seen[box[1] :]
             del self.seen[box[1] :]
@@ -197,7 +197,7 @@ class Page:
             self._doubt = "" if self._hides else style.may_hide
 
     def _styled(self, tag: str, attributes: Mapping[str, str]) -> tuple[Style, Node, str]:
-        """The style of an element within those that are open, what selectors may ask of it, and its `display`."""
+        """The style of an element within the open elements, its node for selectors, and its `display`."""
         parent, sheet = self._style, self._sheet
         if tag in UNSEEN:
             return parent._replace(closed="unseen"), self._bare_node(tag), ""
@@ -213,7 +213,7 @@ class Page:
         values = (*map(attributes.get, OF_STYLE), "href" in attributes) if attributes else ()
         key = (id(parent), tag, values, tuple(map(id, rules)))
         entry = self._computed.get(key)
-        if entry is not None and entry[0] is parent:  # and no other that came to its place
+        if entry is not None and entry[0] is parent:  # not another style at the same address
             return entry[1], node, entry[2]
         declarations = [declaration for rule in rules for declaration in rule.declarations]
         if text := attributes.get("style"):
@@ -246,7 +246,7 @@ class Page:
         return self._styles[style]
 
     def _break(self, style: Style, sign: str) -> None:
-        """A line or a cell begins or ends; one that is closed leaves those around it as they are."""
+        """Begin or end a line or a cell; a hidden one does not change the lines around it."""
         self.hidden.append(sign)
         if not style.closed:
             self.seen.append(sign)
@@ -266,7 +266,7 @@ class Page:
 
 @cache
 def etree() -> Any:
-    """lxml's parsers, imported when the first HTML comes."""
+    """lxml's parsers, imported at the first HTML."""
     try:
         from lxml import etree
     except ImportError as error:
@@ -275,7 +275,7 @@ def etree() -> Any:
 
 
 def read_html(markup: str, work: Work) -> Page:
-    """What an HTML text, which may be any text, shows and hides."""
+    """The visible and the hidden content of an HTML text, which may be any text."""
     sheets: list[tuple[str, str]] = []
     n_comments = 0
 
@@ -290,7 +290,7 @@ def read_html(markup: str, work: Work) -> Page:
         n_comments += 1
         return "<!--x-->" if n_comments <= MAX_COMMENTS else ""
 
-    # A browser takes <div/> as <div>, lxml as an empty one.
+    # Browsers read <div/> as <div>, lxml as an empty element.
     markup = NO_MARKUP.sub(take_out, markup.replace("\0", "")).replace("/>", " >")
     if etree().LIBXML_VERSION < (2, 14):
         markup = fit_old_parser(markup)
@@ -301,7 +301,7 @@ def read_html(markup: str, work: Work) -> Page:
     try:
         parser.feed(markup.encode("utf-8", "replace"))
         parser.close()
-    except etree().LxmlError:  # also of no text at all; what was met before it stays
+    except etree().LxmlError:  # also for empty text; content read before the error stays
         page.close()
     if n_comments:
         page.tags["#comment"] = n_comments
@@ -313,8 +313,8 @@ def read_html(markup: str, work: Work) -> Page:
 
 
 def fit_old_parser(markup: str) -> str:
-    """Markup that libxml2 before 2.14 reads as later ones do. It knows fewer entities, and none without a semicolon; it
-    loses text behind an end tag without a body; its time for the attributes of a tag is square.
+    """Markup that libxml2 before 2.14 reads like later versions. The old parser knows fewer entities, and none without
+    a semicolon; it loses text after an end tag without a body; its time is quadratic in the attributes of a tag.
     """
     if "&" in markup:
         markup = ENTITY.sub(lambda match: decode_entity(match[0]), markup)
@@ -332,7 +332,7 @@ def cut_attributes(tag: re.Match[str]) -> str:
 
 
 def split_at_tag(markup: str, n: int) -> tuple[str, str]:
-    """Markup up to its first n tags, and what is behind them."""
+    """Markup up to its first n tags, and the rest."""
     if markup.count("<") <= n:
         return markup, ""
     end = len(markup) - len(markup.split("<", n + 1)[-1]) - 1

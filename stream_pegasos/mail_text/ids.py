@@ -1,4 +1,4 @@
-"""An identity of a mail, which delivery and mailboxes leave as it is."""
+"""An identity of a mail that does not change with delivery and storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stream_pegasos.mail_text.mime import end_of_headers, from_first_field
 
 __all__ = ["mail_id"]
 
-MAX_BODY = 400_000  # bytes of a body that count
+MAX_BODY = 400_000  # bytes of a body that are used
 FIELDS = re.compile(rb"^(message-id|date|from|subject)[ \t]*:(.*(?:\n[ \t].*)*)", re.IGNORECASE | re.MULTILINE)
 CHARSET = re.compile(rb"\bcharset\s*=\s*[\"']?([\w:.-]+)", re.ASCII | re.IGNORECASE)
 QUOTED = re.compile(rb"^>+(?=From )", re.MULTILINE)  # by an mbox
@@ -22,9 +22,10 @@ QUOTED = re.compile(rb"^>+(?=From )", re.MULTILINE)  # by an mbox
 def mail_id(mail: bytes) -> str:
     """A digest of Message-ID, date, sender, subject and body.
 
-    Nobody has another mail taken for this one by copying its Message-ID. What delivery, filters and mailboxes change
-    does not count: other headers, how lines end and are folded, empty lines at both ends, whether the mail was decoded.
-    Nor does the end of a large body, which IMAP does not fetch. If a mail has none of these headers, all of it counts.
+    A copied Message-ID is not enough to give another mail the same id. Changes by delivery, filters and mailboxes do
+    not count: other headers, the ends and folds of lines, empty lines at both ends, and a decoding of the mail. The end
+    of a large body does not count either, because IMAP does not fetch it. If a mail has none of these headers, all of
+    it counts.
     """
     mail = from_first_field(strip_markup(mail))
     mail = in_utf8(mail[: (end_of_headers(mail) or 0) + 2 * MAX_BODY])
@@ -44,13 +45,13 @@ def untagged(subject: bytes) -> bytes:
 
 
 def in_utf8(mail: bytes) -> bytes:
-    """A mail whose raw letters, if it has any, are in UTF-8, as those of its text are."""
+    """A mail with raw letters, if any, in UTF-8, like those of its text."""
     if mail.isascii():
         if b"\x1b$" not in mail:
             return mail
     else:
         with suppress(UnicodeDecodeError):
-            codecs.getincrementaldecoder("utf-8")().decode(mail)  # whose last letter may be cut
+            codecs.getincrementaldecoder("utf-8")().decode(mail)  # its last letter may be cut
             return mail
     match = CHARSET.search(mail)
     charset = found_in_ascii(match[1].decode("ascii")) if match else ""

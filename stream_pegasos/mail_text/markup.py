@@ -1,7 +1,8 @@
-"""What SpamAssassin writes into a mail that it judges, or around it: taken away, since it tells the answer.
+"""The removal of SpamAssassin's marks in and around a mail, because they reveal the label.
 
-As `spamassassin --remove-markup` does it; but nothing goes that the sender may have written, lest spam hides behind a
-mark of its own: a report is opened only behind servers of the receiver, and only what looks like a tag is cut off.
+It works like `spamassassin --remove-markup`, but keeps all that the sender may have written: otherwise spam could hide
+behind a forged mark. So a report is opened only after servers of the receiver, and only texts in the form of a tag are
+cut off.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ORIGINAL = re.compile(rb"^content-type:[ \t]*(?:message/rfc822|text/plain);\s*x-
 ADDRESS = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}|(?<=\[)(?:ipv6:)?[0-9a-f:]{2,45}(?=\])", re.IGNORECASE)
 BLANK = re.compile(rb"\r?\n\r?\n")
 OF_PREVIOUS = b"x-spam-prev-"
-# A few words for what was found, and perhaps a score, between signs; or such a word in capitals, before a colon.
+# A few words of a verdict, and perhaps a score, between signs; or such a word in capitals, before a colon.
 TAG = re.compile(
     r"\s*(?:[^\w\s]{1,12}\s?(?:(?:possibl[ey]|probabl[ey]|suspect(?:ed)?|suspicious|likely|bulk|mail|score|hits|detected|spam"
     r"|junk|virus|phish(?:ing)?|scam|\d{1,4})[\s_?!=:.,/-]{0,3}){1,6}[^\w\s]{1,12}|(?-i:SPAM|JUNK)(?:\s?\([\d.,/]{1,12}\))?:)\s*",
@@ -31,7 +32,7 @@ FOUND = re.compile("spam|junk|virus|phish|scam", re.IGNORECASE)
 
 
 def strip_tag(text: str) -> str:
-    """A subject without the tags that filters put before it, as `[SPAM]` and `*****SPAM*****`."""
+    """A subject without the tags that filters put before it, such as `[SPAM]` and `*****SPAM*****`."""
     while (tag := TAG.match(text)) and FOUND.search(tag[0]) and is_balanced(tag[0]):
         text = text[tag.end() :]
     return text
@@ -46,7 +47,7 @@ def is_tag(text: bytes) -> bool:
 
 
 def strip_markup(mail: bytes) -> bytes:
-    """A mail as it was before SpamAssassin marked it; any other as it is."""
+    """A mail as it was before SpamAssassin marked it; any other mail unchanged."""
     start = first_field(mail[:MAX_HEADERS])
     length = end_of_headers(mail[start : start + MAX_HEADERS])
     end = start + MAX_HEADERS if length is None else start + length
@@ -64,7 +65,7 @@ def strip_markup(mail: bytes) -> bytes:
 
 
 def is_marked_here(fields: list[tuple[bytes, re.Match[bytes]]]) -> bool:
-    """Whether none but servers of the receiver handed a mail on after SpamAssassin wrote its line."""
+    """Whether only servers of the receiver passed a mail on after SpamAssassin wrote its line."""
     for name, content in fields:
         if name == b"received":
             if BY_SPAMASSASSIN.match(content[3]):
@@ -82,7 +83,7 @@ def is_of_receiver(address: bytes) -> bool:
 
 
 def wrapped_original(fields: list[tuple[bytes, re.Match[bytes]]], body: bytes) -> bytes | None:
-    """The mail that stands in the report around it; `None` if this is no report."""
+    """The mail within the report; `None` if this is not a report."""
     content = b" ".join(next((match[3] for name, match in fields if name == b"content-type"), b"").split())
     boundary = BOUNDARY.match(content)
     if boundary is None:
@@ -101,7 +102,7 @@ def wrapped_original(fields: list[tuple[bytes, re.Match[bytes]]], body: bytes) -
 
 
 def restored(match: re.Match[bytes], previous: bytes | None) -> bytes:
-    """A field as it was before a tag was written into it, of which SpamAssassin keeps the first line."""
+    """A field as it was before a tag was inserted; SpamAssassin keeps the old first line."""
     value = match[3].rstrip(b"\r")
     if previous is None or not (original := previous.strip(b"\r\n")):
         return match[0]

@@ -1,7 +1,7 @@
-"""A mail's header fields and its parts within parts (RFC 5322, MIME), however broken.
+"""A mail's header fields and its nested parts (RFC 5322, MIME), even if they are damaged.
 
-The email package finds no text in parts whose boundary is missing or wrong, and its time grows with the square of the
-depth, so parts are split here. What cannot be split is one part, a text.
+The email package finds no text in parts with a missing or wrong boundary, and its time grows with the square of the
+depth. Therefore parts are split here. A part that cannot be split is one text.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ __all__ = [
 ]
 
 MAX_HEADERS = 64_000  # bytes of the headers of a mail, or of a mail in it
-MAX_VALUE = 2_000  # characters of one of them
+MAX_VALUE = 2_000  # characters of a header value
 MAX_BODY = 1_000_000  # bytes of a mail's body
 MAX_PARTS = 100  # parts of a mail
-MAX_DEPTH = 16  # parts around a part
+MAX_DEPTH = 16  # nested parts around a part
 
 EMPTY_LINE = re.compile(rb"^\r?\n", re.MULTILINE)
 NAME = re.compile(r"([!-9;-~]+)[ \t]*:")
@@ -47,32 +47,32 @@ KNOWN_FIELD = re.compile(
     re.IGNORECASE,
 )
 LINE_FEED = ord("\n")
-MAX_SPACE = 100  # characters after a delimiter in its line
-# What programs for mailboxes write before a mail.
+MAX_SPACE = 100  # characters after a delimiter on its line
+# Characters that mailbox programs write before a mail.
 BEGIN = re.compile(rb"(?:%b)?[\r\n]*" % codecs.BOM_UTF8)
 BEFORE = re.compile(rb"(?:>?From [^\r\n]*\r?\n)+")
 BLANK = re.compile(rb"[ \t\r\n]+")
 KIND = re.compile(r"[\s\"]*([\w.+-]+/[\w.+-]+)")
 WORD = re.compile(r"[\s\"]*([\w-]+)")
 BOUNDARY = re.compile(r"\bboundary\s*=\s*(?:\"([^\"]{1,300})|([^\s;\"]{1,300}))", re.IGNORECASE)
-# Lines that look like delimiters: fields of a part follow, or it is the last one.
+# Lines that look like delimiters: fields of a part follow, or the line ends the last part.
 BEFORE_PART = re.compile(rb"^--([^\r\n]{1,300}+)\r?\ncontent-[a-z-]+[ \t]*:", re.IGNORECASE | re.MULTILINE)
 AFTER_PARTS = re.compile(rb"^--([^\r\n]{1,300}+)(?<=[-\t ])\r?$", re.MULTILINE)
 MAX_TRIED = 5  # boundaries of each kind
-# Messages that are none: parts of reports.
+# Message types that are not messages: parts of reports.
 REPORTS = ("message/delivery-status", "message/disposition-notification", "message/feedback-report")
-# Parts that may hold another one within their signature.
+# Parts that may hold another part within their signature.
 SIGNED = ("application/pkcs7-mime", "application/x-pkcs7-mime")
 # Outlook's file of a mail in rich text, by type or by name.
 WINMAIL = "application/ms-tnef"
 WINMAILS = (WINMAIL, "application/vnd.ms-tnef")
 WINMAIL_NAME = "winmail.dat"
-# What the email package raises where a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
+# Errors of the email package if a parameter (RFC 2231) names a codec such as idna, or is numbered wrongly.
 BAD_PARAMETER = (LookupError, TypeError, ValueError)
 
 
 def looks_like_mail(text: str) -> bool:
-    """Whether a text begins as a whole mail does: with header fields, two of which are well known."""
+    """Whether a text begins like a whole mail: with header fields, two of which are well known."""
     lines = text[:MAX_HEADERS].lstrip("\ufeff").split("\n", 40)
     if lines[0].startswith(("From ", ">From ")):
         del lines[0]
@@ -87,12 +87,12 @@ def looks_like_mail(text: str) -> bool:
 
 
 class MimePart:
-    """A part of a mail, or the whole."""
+    """A part of a mail, or the whole mail."""
 
     def __init__(self, fields: list[tuple[str, str]], body: bytes, kind: str) -> None:
-        self.fields = fields  # in their order; each character of a value stands for a byte (Latin-1)
-        self.body, self.kind = body, kind  # as it was sent; "text/plain", say
-        self.parts: list[MimePart] = []  # of a multipart, or the mail that is in this one
+        self.fields = fields  # in order; each character of a value stands for a byte (Latin-1)
+        self.body, self.kind = body, kind  # as it was sent; such as "text/plain"
+        self.parts: list[MimePart] = []  # of a multipart, or the mail within this part
 
     @cached_property
     def _first(self) -> dict[str, str]:
@@ -102,18 +102,18 @@ class MimePart:
         return first_values
 
     def get(self, name: str) -> str:
-        """The first field of that name, which is given in small letters; `""` if there is none."""
+        """The first field of this name, which is in lower case; `""` if there is none."""
         return self._first.get(name, "")
 
     @property
     def encoding(self) -> str:
-        """How the body is encoded for the transfer, in small letters."""
+        """The transfer encoding of the body, in lower case."""
         match = WORD.match(self.get("content-transfer-encoding"))
         return match[1].lower() if match else ""
 
     @cached_property
     def content(self) -> bytes:
-        """The body decoded."""
+        """The decoded body."""
         return decode_transfer(self.body, self.encoding)
 
     def parameter(self, field: str, name: str) -> str:
@@ -135,12 +135,12 @@ class MimePart:
 
 
 def read_mail(message: bytes, left_out: Counter[str]) -> MimePart:
-    """Split a mail into its parts. `left_out` counts what is beyond bounds: `"bytes"`, `"characters"` and `"parts"`."""
+    """Split a mail into its parts. `left_out` counts the rest beyond limits: `"bytes"`, `"characters"`, `"parts"`."""
     return MailSplitter(left_out, Work()).read_mail(message)
 
 
 def from_first_field(mail: bytes) -> bytes:
-    """A mail without what programs write before it, with lines that end as those of a file."""
+    """A mail without the characters that programs write before it, and with the line ends of a file."""
     ends = b"\r\n" if b"\n" in mail else b"\r"
     if ends in mail:
         mail = mail.replace(ends, b"\n")
@@ -149,13 +149,13 @@ def from_first_field(mail: bytes) -> bytes:
 
 
 def find_begin(data: bytes) -> int:
-    """Where the first line begins that is not empty, behind a byte order mark."""
+    """The offset of the first line that is not empty, after a byte order mark."""
     match = BEGIN.match(data)
     return match.end() if match else 0
 
 
 def first_field(mail: bytes) -> int:
-    """Where the header fields of a mail begin, behind what programs write before it."""
+    """The offset of the header fields of a mail, after the characters that programs write before it."""
     match = BEFORE.match(mail, find_begin(mail))
     start = match.end() if match else len(codecs.BOM_UTF8) * mail.startswith(codecs.BOM_UTF8)
     if (blank := BLANK.match(mail, start)) and KNOWN_FIELD.match(mail, blank.end()):
@@ -164,7 +164,7 @@ def first_field(mail: bytes) -> int:
 
 
 def end_of_headers(mail: bytes) -> int | None:
-    """Where the first empty line begins; `None` where there is none."""
+    """The offset of the first empty line; `None` if there is none."""
     match = EMPTY_LINE.search(mail)
     return None if match is None else match.start()
 
@@ -175,7 +175,7 @@ def is_before_field(lines: Sequence[str], i: int) -> bool:
 
 
 class MailSplitter:
-    """Splits a mail, and what stands within its texts."""
+    """Splits a mail, and the content of its texts."""
 
     def __init__(self, left_out: Counter[str], work: Work) -> None:
         self.left_out, self.work = left_out, work
@@ -216,7 +216,7 @@ class MailSplitter:
         return WINMAIL_NAME in named.lower()
 
     def read_winmail(self, part: MimePart, depth: int = 0) -> MimePart | None:
-        """A winmail.dat with what is in it; the subject becomes a field if there is none. `None` if it is none."""
+        """A winmail.dat with its content; the subject becomes a field if there is none. `None` if it is not valid."""
         content = read_tnef(part.content, self.work, self.left_out)
         if content is None:
             return None
@@ -256,7 +256,7 @@ class MailSplitter:
             elif not line or line.startswith((">From ", "From ")):
                 continue
             elif fields and (is_before_field(lines, i) or fields[-1][1][-1].rstrip().endswith((";", ","))):
-                fields[-1][1].append(line)  # it lost its indentation
+                fields[-1][1].append(line)  # its indentation was lost
             elif not is_before_field(lines, i):
                 body = b"\n\n".join(["\n".join(lines[i:]).encode("latin-1"), *([body] if is_ended else [])])
                 break
@@ -265,12 +265,12 @@ class MailSplitter:
     def _value(self, name: str, value: str) -> str:
         if len(value) > MAX_VALUE:
             self.left_out["characters"] += len(value) - MAX_VALUE
-            if name.lower() != "content-type":  # a boundary may stand behind many other parameters
+            if name.lower() != "content-type":  # a boundary may come after many other parameters
                 value = value[:MAX_VALUE]
         return value.strip(" \t")
 
     def _pieces(self, part: MimePart, contents: list[str]) -> list[bytes]:
-        """What a multipart is split into; nothing if it cannot be split."""
+        """The pieces of a multipart; empty if it cannot be split."""
         named = [match[1] or match[2] for content in contents for match in BOUNDARY.finditer(content)]
         named.append(part.parameter("content-type", "boundary"))
         boundaries = dict.fromkeys([name.strip().encode("latin-1", "replace") for name in named if name.strip()])
@@ -290,7 +290,7 @@ class MailSplitter:
         """The pieces between the lines of a boundary."""
         mark = b"--" + boundary
         pieces: list[bytes] = []
-        begin = -1  # of the piece, after the first delimiter
+        begin = -1  # the offset of the piece, after the first delimiter
         at = body.find(mark)
         while at >= 0:
             end = at + len(mark)
@@ -310,7 +310,7 @@ class MailSplitter:
                     begin = -1
                     break
             at = body.find(mark, end)
-        if 0 <= begin < len(body):  # it is never closed
+        if 0 <= begin < len(body):  # the last delimiter is missing
             pieces.append(body[begin:])
         self.n_left -= len(pieces)
         return pieces

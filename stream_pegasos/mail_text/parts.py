@@ -1,6 +1,6 @@
-"""A mail taken apart: its subject, the text that a reader sees, and tokens for what stands beside them.
+"""The parts of a mail: its subject, the text that a reader sees, and tokens for all else.
 
-A mail may come from anyone, so each bound below is set before the part of the work that it bounds.
+A mail may come from anyone, so each limit below is checked before the work that it limits.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from stream_pegasos.mail_text.work import Work
 
 __all__ = ["MailParts", "leave_out_fields", "mail_parts"]
 
-MAX_BEGIN = 500  # characters of a body that are taken as they stand
+MAX_BEGIN = 500  # characters of a body, taken unchanged
 MAX_TOKENS = 2_000
 
 FIRST, LAST = 2_500, 1_000  # characters of a long text that are kept: its beginning and its end
 
-# Where no other parameter is quoted, in which there might be another charset.
+# Only if no quoted parameter comes before, which might contain another charset.
 CHARSET = re.compile(r"[^\"]*?;\s*charset=\"?([\w:.-]+)\"?\s*(?:;|\Z)", re.ASCII | re.IGNORECASE)
 BEGINS_AS_HTML = re.compile(
     r"\s*(?:<\?xml[^>]{0,100}>\s*)?<(?:!doctype|html|head|body|table|div|p|center|font)\b", re.IGNORECASE
 )
 PAGES = ("text/html", "application/xhtml+xml")
 ENRICHED = ("text/enriched", "text/richtext")
-# What mail programs show in place of another form of the same.
+# Types that mail programs show in place of another form of the same text.
 SHOWN = ("text/plain", *PAGES, *ENRICHED)
-# What they show as an attachment, if at all, though it is text.
+# Text types that they show as an attachment, if at all.
 NO_TEXTS = frozenset(
     f"text/{kind}" for kind in ("calendar", "directory", "rfc822-headers", "rtf", "vcard", "x-amp-html", "x-vcard")
 )
@@ -47,24 +47,24 @@ COMMAND = re.compile(r"<(?:param>.{0,200}?</param|/?[a-zA-Z-]{1,60})>|<(?=<)", r
 
 @dataclass(frozen=True, slots=True)
 class MailParts:
-    """What `mail_parts` finds in a mail."""
+    """The parts of a mail, as `mail_parts` returns them."""
 
-    subject: str  # decoded, with its words spelled as usual
-    # What a reader sees of the body, likewise, and the subjects of forwarded messages. A long text is cut to its first
-    # 2,500 and its last 1,000 characters, lest it outweigh everything else.
+    subject: str  # decoded, with its words in usual spelling
+    # The visible text of the body, in usual spelling, and the subjects of forwarded messages. A long text is cut to its
+    # first 2,500 and its last 1,000 characters, so that it does not outweigh all else.
     text: str
     headers: str  # fields and the servers' lines, without the names of hosts, addresses and lists
-    # The servers' lines with the names of hosts, which tell by which servers a mailbox gets its mail, and its spam.
+    # The servers' lines with the names of hosts, which show the servers of a mailbox and of its spam.
     route: str
     # The beginnings of the newest of these lines, without time and number, of the fields of the sender's program (its
     # name, Message-ID, types of content), and of the body before it is decoded.
     source: str
-    tokens: list[str]  # of what stands beside the text, each "kind:what", in the order of the mail; none twice
-    left_out: dict[str, int]  # beyond a bound: "bytes", "parts", "characters", "tags" and "tokens"
+    tokens: list[str]  # for all beside the text, each "kind:value", in the order of the mail; without duplicates
+    left_out: dict[str, int]  # beyond a limit: "bytes", "parts", "characters", "tags" and "tokens"
 
 
 def leave_out_fields(parts: MailParts, is_left_out: Callable[[str], Any]) -> MailParts:
-    """The parts of a mail as if it had no header fields of these names."""
+    """The parts of a mail without the header fields of these names."""
     lines = [line for line in parts.headers.split("\n") if not is_left_out(line.partition(":")[0])]
     tokens = [token for token in parts.tokens if not (token.startswith(FIELD) and is_left_out(token[len(FIELD) :]))]
     return replace(parts, headers="\n".join(lines), tokens=tokens)
@@ -72,11 +72,11 @@ def leave_out_fields(parts: MailParts, is_left_out: Callable[[str], Any]) -> Mai
 
 @dataclass(slots=True)
 class Shown:
-    """What a part shows: its texts, whether a mail program can show it in place of another, and its type in words."""
+    """The shown content of a part: its texts, whether it can be shown in place of another form, and its type."""
 
     tree: str
     is_shown: bool = False
-    is_rich: bool = False  # whether it is a page, say, or has one in it, and no plain text
+    is_rich: bool = False  # whether it is or contains a page or the like, and is no plain text
     has_image: bool = False
     texts: list[str] = field(default_factory=list)
 
@@ -103,23 +103,23 @@ def texts_in(part: MimePart) -> Iterator[MimePart]:
 
 
 def find_subject(mail: MimePart) -> str:
-    """The subject, as it stands in the header or else in a winmail.dat."""
+    """The subject in the header, or else in a winmail.dat."""
     return mail.get("subject") or next((part.get("subject") for part in mail.parts if part.kind == WINMAIL), "")
 
 
 def new_texts(texts: list[str], known_texts: list[str]) -> list[str]:
-    """The texts some of whose words do not stand in others, as Outlook often sends a text twice."""
+    """The texts with words that are not in the known ones, because Outlook often sends a text twice."""
     words = set(" ".join(known_texts).split()) if texts else set()
     return [text for text in texts if not words.issuperset(text.split())]
 
 
 class MailReader:
-    """What is found in a mail, part by part."""
+    """Reads a mail, part by part, and collects its content."""
 
     def __init__(self, is_decoded: bool = False) -> None:
         self.is_decoded = is_decoded
         self.left_out: Counter[str] = Counter()
-        self.tokens: dict[str, None] = {}  # in order, none twice
+        self.tokens: dict[str, None] = {}  # in order, without duplicates
         self.work = Work()
         self.splitter = MailSplitter(self.left_out, self.work)
 
@@ -195,8 +195,8 @@ class MailReader:
         return shown
 
     def _alternative(self, forms: list[Shown]) -> Shown:
-        """The one of several forms that mail programs show, and that is not empty: the last that is rich, or else the
-        last that they can show. (Some senders write that a page could not be loaded behind it.)
+        """The one of several forms that mail programs show: of those that are not empty, the last rich one, or else the
+        last one that they can show. (Some senders write after a page that it could not be loaded.)
         """
         full = [form for form in forms if not form.is_empty]
         able = [form for form in full if form.is_shown] or full
@@ -259,10 +259,10 @@ class MailReader:
 
 
 def mail_parts(message: bytes, is_decoded: bool = False) -> MailParts:
-    """Take a mail apart, as it was received. `is_decoded` says that its raw letters are in UTF-8, whatever charset it
-    names, as it was a text meanwhile.
+    """Parse a mail, as it was received. `is_decoded` means that its raw letters are in UTF-8, although it may name
+    another charset, because it was a text meanwhile.
 
-    Nothing in it is opened, run or fetched. A mail may be broken, or made to do harm: no bytes raise, and time and
-    memory are bounded; what is beyond a bound is left out and counted.
+    Nothing in it is opened, run or fetched. A mail may be damaged or hostile: no bytes raise an error, and time and
+    memory are bounded; content beyond a limit is left out and counted.
     """
     return MailReader(is_decoded).read(message)

@@ -1,5 +1,5 @@
-"""The text of RTF, and the page that it was made from, as Outlook writes mails: compressed (MS-OXRTFCP), with pages of
-HTML within (MS-OXRTFEX).
+"""The text of RTF, and the page from which it was made, in mails of Outlook: compressed (MS-OXRTFCP), with HTML pages
+within (MS-OXRTFEX).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from stream_pegasos.mail_text.work import Work
 __all__ = ["code_page_charset", "decompress_rtf", "read_rtf"]
 
 MAX_RTF = 1_000_000  # bytes
-MAX_LINK = 100  # steps that the address of a link takes
+MAX_LINK = 100  # steps for the address of a link
 
 COMPRESSED, PLAIN = b"LZFu", b"MELA"
 HEAD = 16  # bytes before the content: two sizes, the kind, a checksum
 WINDOW = 4096
-# What every compressed text can refer to.
+# The initial dictionary of every compressed text.
 DICTIONARY = (
     rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans Serif"
     rb"SymbolArialTimes New RomanCourier{\colortbl\red0\green0\blue0"
@@ -36,9 +36,9 @@ WORDS = {b"par": "\n", b"line": "\n", b"row": "\n", b"sect": "\n", b"page": "\n"
 WORDS |= {b"emdash": "\u2014", b"endash": "\u2013", b"bullet": "\u2022", b"emspace": " ", b"enspace": " "}
 WORDS |= {b"lquote": "\u2018", b"rquote": "\u2019", b"ldblquote": "\u201c", b"rdblquote": "\u201d"}
 SIGNS = {b"\\": "\\", b"{": "{", b"}": "}", b"~": "\u00a0", b"_": "-", b"\n": "\n", b"\r": "\n"}
-# Groups whose text is not shown; others begin with a sign that says so.
+# Groups whose text is not shown; other such groups begin with a sign that marks them.
 UNSHOWN = frozenset(b"fonttbl colortbl stylesheet info pict objdata fldinst mhtmltag xe tc".split())
-# Charsets of fonts, by number; others have that of the document.
+# Charsets of fonts, by number; other fonts have the charset of the document.
 FONT_CHARSETS = {77: "macintosh", 128: "cp932", 129: "cp949", 134: "gb18030", 136: "big5", 161: "cp1253", 162: "cp1254"}
 FONT_CHARSETS |= {
     163: "cp1258",
@@ -56,12 +56,12 @@ CODE_PAGES |= {28590 + part: f"iso-8859-{part}" for part in range(1, 17)}
 
 
 def code_page_charset(number: int) -> str:
-    """The charset that Windows calls by a number; `""` for 0."""
+    """The charset of a Windows code page; `""` for 0."""
     return CODE_PAGES.get(number, f"cp{number}") if number else ""
 
 
 def decompress_rtf(data: bytes) -> bytes:
-    """RTF that was compressed, up to where it is broken or beyond 1 MB; `b""` of what is something else."""
+    """Decompressed RTF, up to a damage or 1 MB; `b""` if the data is something else."""
     if data[8:12] == PLAIN:
         return data[HEAD : HEAD + MAX_RTF]
     if data[8:12] != COMPRESSED:
@@ -87,23 +87,23 @@ def decompress_rtf(data: bytes) -> bytes:
                 return bytes(text[len(DICTIONARY) :])
             begin = len(text) - back
             piece = text[begin : begin + length]
-            text += (piece * -(-length // len(piece)))[:length]  # it may go on into itself
+            text += (piece * -(-length // len(piece)))[:length]  # it may overlap its own end
     return bytes(text[len(DICTIONARY) :])
 
 
 class Group(NamedTuple):
-    """What a group of RTF has of the one around it."""
+    """The state of a group of RTF; a nested group begins with a copy."""
 
     charset: str
     is_unshown: bool = False
     is_hidden: bool = False
-    is_rtf: bool = False  # whether it stands for what the page within the RTF has already
-    n_skipped: int = 1  # characters behind one of Unicode, for programs that cannot show it
+    is_rtf: bool = False  # whether it repeats content of the page within the RTF
+    n_skipped: int = 1  # characters after one of Unicode, for programs that cannot show it
 
 
 def read_rtf(data: bytes, work: Work, left_out: Counter[str], charset: str = "") -> tuple[str, bool]:
-    """The text of RTF, or the page of HTML that it was made from, and whether it is one. Each word of RTF takes a step:
-    where none is left, the rest is left out, and counted as `"bytes"`.
+    """The text of RTF, or the HTML page from which it was made, and whether it is a page. Each word of RTF takes a
+    step; if no steps are left, the rest is left out, and counted as `"bytes"`.
     """
     reader = RtfReader(data, work, charset)
     left_out["bytes"] += len(data) - reader.read()
@@ -114,16 +114,16 @@ class RtfReader:
     def __init__(self, data: bytes, work: Work, charset: str) -> None:
         self.data, self.work, self.charset = data, work, charset
         self.is_page = False
-        self.pieces: list[tuple[str, bytearray]] = []  # each with its charset, as letters may take two bytes
+        self.pieces: list[tuple[str, bytearray]] = []  # each with its charset, because letters may take two bytes
         self.group = Group(charset)
         self.outer_groups: list[Group] = []
         self.fonts: dict[bytes, str] = {}
-        self.font = b""  # whose charset follows, in the table of fonts
+        self.font = b""  # the font whose charset follows, in the table of fonts
         self.is_in_fonts = False
         self.n_to_skip = 0
 
     def read(self) -> int:
-        """Read as far as there are steps; returns to where."""
+        """Read while there are steps; return the offset of the end."""
         at, is_optional = 0, False
         while token := TOKEN.match(self.data, at):
             if not self.work.take(1):
@@ -168,7 +168,7 @@ class RtfReader:
         self.pieces[-1][1].extend(data)
 
     def _read_word(self, word: bytes, number: bytes, is_optional: bool, at: int) -> int:
-        """Read a control word; returns how many bytes behind it are none of RTF."""
+        """Read a control word; return the number of bytes after it that are not RTF."""
         n = int(number or b"1")
         if word == b"bin":
             return max(0, n) if number else 0

@@ -1,4 +1,4 @@
-"""The style sheets of a mail: which rules are for which element."""
+"""The style sheets of a mail, and the choice of rules for an element."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from stream_pegasos.mail_text.work import Work
 
 __all__ = ["FIRST_CHILD", "Element", "Node", "Rule", "Sheet"]
 
-# Of a selector: its ids; classes and attributes; tags.
+# The numbers of ids, of classes and attributes, and of tags in a selector.
 Specificity = tuple[int, int, int]
 
-MAX_KEPT = 50_000  # characters of a sheet of which the rules are kept for other mails
+MAX_KEPT = 50_000  # characters of a sheet whose rules are kept for other mails
 MAX_STEPS = 100_000  # for a sheet
 OF_SELECTOR = 20  # steps
 MAX_SELECTOR, MAX_COMPOUNDS = 300, 20  # characters and parts of a selector
-MAX_AROUND = 50  # elements around one, or before it, that a selector is tried on
+MAX_AROUND = 50  # elements around or before an element that a selector is tried on
 
 NAME = r"(?!\d)(?:[\w-]|\\.)+"
 VALUE = r"(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^\]\s\"']+))"
@@ -29,12 +29,12 @@ SIMPLE = re.compile(
     rf"(?P<tag>\*|(?<![\w\\#.:])[\w-]+)|#(?P<id>{NAME})|\.(?P<class>{NAME})|:not\((?P<none>[^()]*)\)|:(?:is|where)\((?P<any>[^()]*)\)|"
     rf"\[\s*(?P<name>[\w-]+)\s*(?:(?P<how>[~|^$*]?=)\s*{VALUE}\s*(?P<case>[iIsS])?\s*)?\]|:(?P<state>link|any-link|root|first-child)(?![\w(-])"
 )
-# States that an element of a mail is not in as it is opened, and boxes that are not its own.
+# States that an element of an opened mail does not have, and boxes other than its own.
 NOT_NOW = re.compile(r":(?:hover|active|focus|visited|checked|target|before|after|:)", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"\[\s*([\w-]+)")
 IN_BRACKETS = re.compile(r"\[[^\]]*+\]")
 PSEUDO, BROKEN = re.compile(r"(?<!\\):([\w-]+)"), re.compile(r"(?<!\\)[.#]\d|}")
-# Pseudo-classes and pseudo-elements of browsers; a list of selectors with another one is no rule.
+# Pseudo-classes and pseudo-elements of browsers; a list of selectors with another one is not valid.
 OF_BROWSERS = frozenset(
     """
     active after any-link autofill backdrop before checked default defined dir disabled empty enabled
@@ -44,15 +44,15 @@ OF_BROWSERS = frozenset(
     placeholder placeholder-shown read-only read-write required root scope selection target valid visited where
     """.split()  # noqa: SIM905
 )
-TYPE = re.compile(r"\btype\s*=\s*[\"']?\s*(?!text/css\b)[\w/]", re.IGNORECASE)  # of what is no sheet
+TYPE = re.compile(r"\btype\s*=\s*[\"']?\s*(?!text/css\b)[\w/]", re.IGNORECASE)  # not a style sheet
 MEDIA = re.compile(r"\bmedia\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s\"'>]+))", re.IGNORECASE)
 
 
-FIRST_CHILD = ":first-child"  # which is taken as an attribute
+FIRST_CHILD = ":first-child"  # stored as an attribute
 
 
 class Element(NamedTuple):
-    """What a selector may ask of an element."""
+    """The properties of an element that a selector may test."""
 
     tag: str
     id: str
@@ -61,17 +61,17 @@ class Element(NamedTuple):
 
 
 class Node(NamedTuple):
-    """An element, and the one before it within the same."""
+    """An element, and the element before it within the same parent."""
 
     element: Element
     before: Node | None
 
 
 class Attribute(NamedTuple):
-    """What a selector asks of an attribute."""
+    """The test of an attribute in a selector."""
 
     name: str
-    how: str  # "=", "~=", ...; "" if it is there
+    how: str  # "=", "~=", ...; "" tests only its presence
     value: str
     ignores_case: bool
 
@@ -95,15 +95,15 @@ HOW: dict[str, Callable[[str, str], bool]] = {
 
 
 class Compound(NamedTuple):
-    """The part of a selector that is about one element."""
+    """The part of a selector for one element."""
 
     tag: str
     id: str
     classes: frozenset[str]
     attributes: tuple[Attribute, ...]
-    none: tuple[Compound, ...]  # of these may suit
-    any: tuple[tuple[Compound, ...], ...]  # of each of these at least one must
-    combinator: str  # between the compound before and this one: " ", ">", "+" or "~"
+    none: tuple[Compound, ...]  # none of these may match
+    any: tuple[tuple[Compound, ...], ...]  # at least one of each of these must match
+    combinator: str  # between the previous compound and this one: " ", ">", "+" or "~"
 
     def suits(self, element: Element) -> bool:
         return (
@@ -127,7 +127,7 @@ def _total(specificities: Iterable[Specificity]) -> Specificity:
 
 
 class Rule(NamedTuple):
-    """Declarations, and the selector of the elements that they are for, from the inside out."""
+    """Declarations, and the selector of their elements, from the inside out."""
 
     specificity: Specificity
     place: int  # among the rules of its sheet
@@ -136,13 +136,13 @@ class Rule(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Those of one sheet."""
+    """The rules of one sheet."""
 
     by_key: dict[str, list[Rule]]  # by "#id", ".class" or tag of the innermost element
-    attributes: frozenset[str]  # that selectors name
-    others: tuple[str, ...]  # selectors that are not understood, of rules that set a background
+    attributes: frozenset[str]  # named in selectors
+    others: tuple[str, ...]  # selectors that are not supported, of rules that set a background
     is_whole: bool  # whether all rules were read
-    n_steps: int  # that were taken
+    n_steps: int  # steps taken
 
 
 def read_rules(css: str) -> Rules:
@@ -173,7 +173,7 @@ def read_rules(css: str) -> Rules:
 
 
 def is_broken(selectors: str) -> bool:
-    """Whether there is one among selectors that no browser has, so that their rule is none."""
+    """Whether a selector is not known to browsers, so that the rule is not valid."""
     bare = IN_BRACKETS.sub("", selectors).lower()
     names = PSEUDO.findall(bare)
     return BROKEN.search(bare) is not None or not all(x in OF_BROWSERS or x.startswith("-webkit-") for x in names)
@@ -183,10 +183,10 @@ kept_rules = functools.lru_cache(30)(read_rules)
 
 
 class Sheet:
-    """The rules in all sheets of a page, wherever they stand in it, given as pairs of attributes and content.
+    """The rules in all sheets of a page, at any place in it, from pairs of attributes and content.
 
-    Selectors may have tags, classes, ids, attributes, `:not` and `:is`, and say what is around an element or before it.
-    `is_known` is False if a rule was left out that may have set a background.
+    Selectors may have tags, classes, ids, attributes, `:not` and `:is`, and conditions on elements around or before.
+    `is_known` is False if a rule that may have set a background was left out.
     """
 
     def __init__(self, sheets: Sequence[tuple[str, str]], markup: str, work: Work) -> None:
@@ -194,7 +194,7 @@ class Sheet:
         self.attributes: frozenset[str] = frozenset()
         self._work = work
         self._sheets: list[dict[str, list[Rule]]] = []
-        self._own: dict[Element, list[Rule]] = {}  # those for an element, whatever is around it
+        self._own: dict[Element, list[Rule]] = {}  # those for an element, before tests of its surroundings
         page = ""
         for attributes, css in sheets:
             media = MEDIA.search(attributes)
@@ -243,7 +243,7 @@ class Sheet:
     def _is_within(
         self, compounds: tuple[Compound, ...], i: int, node: Node, around: Sequence[Node], depth: int
     ) -> bool:
-        """Whether what a selector says from its compound i on is so of what is around a node, or before it."""
+        """Whether the elements around or before a node match the compounds of a selector from i on."""
         if i == len(compounds):
             return True
         compound, combinator = compounds[i], compounds[i - 1].combinator
@@ -266,7 +266,7 @@ class Sheet:
 
 @functools.lru_cache(4_000)
 def parse_compounds(selector: str) -> tuple[Compound, ...]:
-    """The parts of a selector from the inside out; none of one that has what is not understood."""
+    """The parts of a selector from the inside out; empty if it has an unsupported part."""
     compounds: list[Compound] = []
     at = 0
     while at < len(selector):
@@ -332,7 +332,7 @@ def names_in(compounds: Sequence[Compound]) -> set[str]:
 
 
 def may_suit(selector: str, page: str) -> bool:
-    """Whether a selector that is not understood may be of an element of a page, in small letters: some are for a mail
+    """Whether an unsupported selector may match an element of a page, in lower case: some selectors are for a mail
     program that adds an attribute.
     """
     attributes = ATTRIBUTE.findall(selector)

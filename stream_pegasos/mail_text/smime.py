@@ -1,4 +1,4 @@
-"""The content of opaque S/MIME signatures (RFC 8551), which stands in them as it is, within DER or BER (X.690)."""
+"""The content of opaque S/MIME signatures (RFC 8551); it is readable in them, within DER or BER (X.690)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["signed_content"]
 SEQUENCE, OBJECT, OCTETS, OCTETS_IN_PIECES, EXPLICIT = 0x30, 0x06, 0x04, 0x24, 0xA0
 SIGNED_DATA, DATA = bytes.fromhex("2a864886f70d010702"), bytes.fromhex("2a864886f70d010701")
 MAX_ELEMENTS, MAX_DEPTH = 20_000, 20
-Element = tuple[int, int, int]  # its tag, and where its content begins and ends
+Element = tuple[int, int, int]  # its tag, and the begin and the end of its content
 
 
 def signed_content(data: bytes) -> bytes | None:
-    """What was signed: a part of a mail, with its header fields; `None` if this is no signature around a content, or
-    is broken. What was encrypted cannot be read.
+    """The signed content: a part of a mail, with its header fields; `None` if the data is no signature around a
+    content, or is damaged. Encrypted content cannot be read.
     """
     try:
         reader = AsnReader(data)
@@ -24,14 +24,14 @@ def signed_content(data: bytes) -> bytes | None:
         signed = reader.children(reader.only(content[1], content[2], SEQUENCE))
         kind, *elements = reader.children(next(element for element in signed if element[0] == SEQUENCE))
         if reader.element_bytes(kind) != DATA or not elements or elements[0][0] != EXPLICIT:
-            return None  # the content stands elsewhere
+            return None  # the content is in another part
         return b"".join(reader.pieces(next(reader.elements(elements[0][1], elements[0][2]))))
     except (IndexError, ValueError, StopIteration):
         return None
 
 
 class AsnReader:
-    """Elements of BER; a ValueError or IndexError says that they are none, or that there are too many."""
+    """Elements of BER; a ValueError or IndexError if they are not valid, or too many."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.n_left = data, MAX_ELEMENTS
@@ -56,7 +56,7 @@ class AsnReader:
             yield element
 
     def _read(self, at: int, end: int, depth: int) -> tuple[Element | None, int]:
-        """The element that begins there, and where the next one does; none at the marks that end a list."""
+        """The element at this place, and the place of the next one; no element at the marks that end a list."""
         self.n_left -= 1
         if depth > MAX_DEPTH or self.n_left < 0:
             raise ValueError("too many elements")
@@ -81,7 +81,7 @@ class AsnReader:
         return (tag, at, at + length), at + length
 
     def pieces(self, element: Element, depth: int = 0) -> Iterator[bytes]:
-        """The bytes of a string, which may consist of others."""
+        """The bytes of a string, which may consist of other strings."""
         if element[0] == OCTETS:
             yield self.element_bytes(element)
         elif element[0] == OCTETS_IN_PIECES and depth < MAX_DEPTH:

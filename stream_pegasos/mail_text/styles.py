@@ -1,8 +1,8 @@
-"""Whether the text of an element is seen, computed from styles as a browser does, in small.
+"""The visibility of an element's text, computed from styles in a simplified form of a browser's rules.
 
-What inherits, such as the size of letters and the colour, is computed from element to element; what closes an element,
-such as `display: none`, closes all within it. Where it cannot be known whether a text is seen, it is taken as seen, and
-the doubt is noted. tinycss2 parses the styles.
+Inherited properties, such as the size of letters and the colour, are computed from element to element. If an element is
+closed, e.g. by `display: none`, all elements within it are closed. If it is unknown whether a text is visible, it
+counts as visible, and the doubt is noted. tinycss2 parses the styles.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from stream_pegasos.mail_text.work import Work
 
 __all__ = ["INLINE", "Declaration", "Style", "parse_declarations", "styled"]
 
-# Sizes of letters in CSS pixels, below which nobody sees them, and below which few do; and that of most.
+# Sizes of letters in CSS pixels: below the first they are invisible, below the second hardly visible; the usual size.
 TINY, SMALL, USUAL = 2.0, 4.0, 16.0
-SMALL_LINE, MAX_LINES = 10.0, 20  # CSS pixels of a line, and lines of a box, in which these are counted
-FAR = -500.0  # CSS pixels beyond the left or the upper edge, where a text is out of sight
-SAME, ALIKE = 6 / 255, 24 / 255  # colours that differ by less in red, in green and in blue, and those that hardly do
+SMALL_LINE, MAX_LINES = 10.0, 20  # the least height of a line; boxes of more lines count as unlimited
+FAR = -500.0  # CSS pixels beyond the left or the upper edge, where a text is not visible
+SAME, ALIKE = 6 / 255, 24 / 255  # differences in red, in green and in blue: not visible, hardly visible
 
 # A number of "px", of "em" (sizes of letters), of "%" (hundreds of per cent), or of "" (of CSS pixels in quirks mode).
 Length = tuple[float, str]
@@ -35,12 +35,12 @@ UNITS |= dict.fromkeys(("vw", "vh", "vmin", "vmax"), WINDOW / 100)
 SIZES: dict[str, Length] = {"xx-small": (9, "px"), "x-small": (10, "px"), "small": (13, "px"), "medium": (16, "px")}
 SIZES |= {"large": (18, "px"), "x-large": (24, "px"), "xx-large": (32, "px"), "initial": (16, "px")}
 SIZES |= {"smaller": (0.83, "em"), "larger": (1.2, "em"), "inherit": (1, "em"), "unset": (1, "em")}
-GLOBAL = ("inherit", "initial", "unset")  # words that any property may have
-MAX_DECLARATION = 1_000  # characters of one that is read
+GLOBAL = ("inherit", "initial", "unset")  # keywords of all properties
+MAX_DECLARATION = 1_000  # characters of a declaration that is read
 LONG_NUMBER = re.compile(r"\d{300,}")  # Python makes no int of thousands of digits
 OF_FONT_SIZE = (10, 10, 13, 16, 18, 24, 32, 48)  # CSS pixels of <font size="0"> to "7"
 
-# Elements within a line: they have no width and no height of their own, and may stand within a word.
+# Elements within a line: they have no width and no height of their own, and may be within a word.
 INLINE = frozenset(
     """
     a abbr acronym b bdo big cite code del dfn em font i ins kbd label mark nobr o:p q s samp small span strike
@@ -52,28 +52,28 @@ DISPLAYS = """
     inline-table table-row-group table-header-group table-footer-group table-row table-cell table-column-group
     table-column table-caption ruby ruby-text math -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex
     """.split()  # noqa: SIM905
-OF_TABLES = frozenset("table tbody thead tfoot tr td th".split())  # noqa: SIM905 (they grow with what is in them)
+OF_TABLES = frozenset("table tbody thead tfoot tr td th".split())  # noqa: SIM905 (they grow with their content)
 
 
 class Style(NamedTuple):
-    """What is computed for an element."""
+    """The computed style of an element."""
 
-    closed: str = ""  # why nothing within the element is seen; "" if it may be
+    closed: str = ""  # why nothing within the element is visible; "" if it may be
     size: float = USUAL  # of letters, in CSS pixels
     line_height: float = 1.0  # 0 if lines have no height, or else 1
-    cuts_lines: bool = False  # whether lines without a height are in a box that shows nothing beyond its edges
-    lines: int = 0  # that a box around shows at most; 0 where that is not bounded
-    indent: float = 0.0  # how far the first line is moved, in CSS pixels
-    visible: bool = True  # what `visibility` says
+    cuts_lines: bool = False  # whether lines without a height are in a box that cuts its content
+    lines: int = 0  # shown by a box around it, at most; 0 if unlimited
+    indent: float = 0.0  # of the first line, in CSS pixels
+    visible: bool = True  # the value of `visibility`
     color: Color = BLACK
     background: Color = WHITE  # the nearest that has a colour
-    is_known: bool = True  # whether that is what lies behind the text
-    doubt: str = ""  # why text may be hidden, though it is taken as seen
-    is_layer: bool = False  # whether the element has a colour of its own, and may lie behind or before others
+    is_known: bool = True  # whether the background behind the text is known
+    doubt: str = ""  # why text may be hidden, although it counts as visible
+    is_layer: bool = False  # whether the element has its own colour, and may lie behind or before others
 
     @property
     def hides(self) -> str:
-        """Why text of this element is not seen; `""` if it is."""
+        """The reason why text of this element is hidden; `""` if it is visible."""
         if self.closed:
             return self.closed
         if not self.visible:
@@ -88,7 +88,7 @@ class Style(NamedTuple):
 
     @property
     def may_hide(self) -> str:
-        """Why text of this element may be hidden, if it is taken as seen."""
+        """The reason why text of this element may be hidden, although it counts as visible."""
         if self.size < SMALL:
             return "font-size"
         if not self.line_height:
@@ -96,13 +96,13 @@ class Style(NamedTuple):
         return self.doubt or ("color" if self._differs_by() < ALIKE else "")
 
     def _differs_by(self) -> float:
-        """How much text differs from what is known to be behind it, in red, in green or in blue."""
+        """The largest difference in red, green or blue between the text and the known background."""
         red, green, blue, alpha = self.color
         other = self.background
         return alpha * max(abs(red - other[0]), abs(green - other[1]), abs(blue - other[2]))
 
 
-# What reads the value of a property takes its parts, without spaces, and returns None for what a browser leaves out.
+# A parser of a property's value takes its parts, without spaces, and returns None for a value that browsers ignore.
 
 
 def keyword(parts: Sequence[Any]) -> str | None:
@@ -110,7 +110,7 @@ def keyword(parts: Sequence[Any]) -> str | None:
 
 
 def keyword_parser(*values: str) -> Callable[[Sequence[Any]], str | None]:
-    """What reads the first of one or two words, as of `display: inline flow`, if browsers have it."""
+    """A parser of the first of one or two keywords, as in `display: inline flow`, if browsers support it."""
     keywords = {*values, *GLOBAL}
 
     def read(parts: Sequence[Any]) -> str | None:
@@ -139,7 +139,7 @@ def length(parts: Sequence[Any]) -> Length | None:
 
 
 def extent(parts: Sequence[Any]) -> Length | None:
-    """A length of something that is there."""
+    """A length that is not negative."""
     number = length(parts)
     return None if number is None or number[0] < 0 else number
 
@@ -162,12 +162,12 @@ def line_height(parts: Sequence[Any]) -> float | None:
 
 
 def numbers_in(function: Any) -> list[float]:
-    """The numbers that a function such as `rect(0, 0, 0, 0)` is given, whatever their units."""
+    """The numbers among the arguments of a function such as `rect(0, 0, 0, 0)`, in any unit."""
     return [part.value for part in function.arguments if part.type in ("number", "dimension", "percentage")]
 
 
 def cuts_all(parts: Sequence[Any]) -> bool:
-    """Whether a `clip` or a `clip-path` leaves nothing."""
+    """Whether a `clip` or a `clip-path` cuts away everything."""
     if parts[0].type != "function":
         return False
     name, numbers = parts[0].lower_name, numbers_in(parts[0])
@@ -179,7 +179,7 @@ def cuts_all(parts: Sequence[Any]) -> bool:
 
 
 def leaves_nothing(parts: Sequence[Any]) -> bool:
-    """Whether a `filter` or a `transform` makes all that is in an element invisible, or moves it away."""
+    """Whether a `filter` or a `transform` makes the content of an element invisible, or moves it away."""
     for part in parts:
         if part.type == "function" and (numbers := numbers_in(part)):
             if part.lower_name in ("opacity", "scale", "scalex", "scaley") and min(numbers) < 0.05:
@@ -207,7 +207,7 @@ def background(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def edges(prefix: str) -> Callable[[Sequence[Any]], Iterator[tuple[str, Any]]]:
-    """What reads the upper and the left edge of `margin` and of `inset`."""
+    """A parser of the upper and the left edge of `margin` and of `inset`."""
 
     def read(parts: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         yield f"{prefix}top", length(parts[:1])
@@ -243,7 +243,7 @@ KNOWN = frozenset([*READERS, *SHORTHANDS])
 
 
 def parse_declarations(block: str, work: Work) -> tuple[Declaration, ...]:
-    """The declarations of a style, or of a rule of a sheet, that may tell what is seen: of each property the last."""
+    """The declarations of a style, or of a rule of a sheet, that affect visibility: for each property the last one."""
     values: dict[tuple[bool, str], Any] = {}
     for piece in declarations_in(block):
         name = piece.partition(":")[0].strip()
@@ -260,7 +260,7 @@ def parse_declarations(block: str, work: Work) -> tuple[Declaration, ...]:
 def read_declaration(text: str) -> tuple[Declaration, ...]:
     try:
         return tuple(longhands_in(LONG_NUMBER.sub("0", text)))
-    except RecursionError:  # of brackets within brackets
+    except RecursionError:  # too many nested brackets
         return ()
 
 
@@ -278,7 +278,7 @@ def longhands_in(text: str) -> Iterator[Declaration]:
 
 
 def attribute_styles(tag: str, attributes: Mapping[str, str], parent: Style, quirks: bool) -> Iterator[tuple[str, Any]]:
-    """What the tag and its attributes say of its style; styles that are written prevail over it."""
+    """The style that follows from the tag and its attributes; written styles have priority over it."""
     if tag == "a" and "href" in attributes:
         yield "color", OF_LINKS
     elif tag == "font" and (size := attributes.get("size", "").strip()):
@@ -303,8 +303,8 @@ def attribute_styles(tag: str, attributes: Mapping[str, str], parent: Style, qui
 def styled(
     parent: Style, tag: str, attributes: Mapping[str, str], declarations: Iterable[Declaration], quirks: bool = False
 ) -> Style:
-    """What is computed for an element within a parent, by declarations of which the weakest comes first. With `quirks`
-    the page has no document type, so that letters in a table have their usual size.
+    """The computed style of an element within a parent, by declarations from the weakest to the strongest. With
+    `quirks` the page has no document type, so that letters in a table have their usual size.
     """
     values = dict(attribute_styles(tag, attributes, parent, quirks))
     important_values: dict[str, Any] = {}
@@ -322,7 +322,7 @@ def styled(
     colored, is_known = behind(parent, values)
     letters = values.get("-webkit-text-fill-color") or values.get("color")
     if letters and values.get("background-image") and letters[3] < 0.05:
-        letters = None  # through which the picture is seen
+        letters = None  # the picture is visible through the letters
     style = Style(
         closed=parent.closed or closed,
         size=size,
@@ -346,7 +346,7 @@ def is_unitless(value: object) -> bool:
 
 
 def cuts(values: Mapping[str, Any], how: Collection[str] = ("hidden", "clip", "auto", "scroll")) -> bool:
-    """Whether what is beyond the edges of a box is not seen."""
+    """Whether content beyond the edges of a box is cut."""
     return any(values.get(name) in how for name in ("overflow", "overflow-x", "overflow-y"))
 
 
@@ -370,7 +370,7 @@ def behind(parent: Style, values: Mapping[str, Any]) -> tuple[Color, bool]:
 
 
 def is_box(tag: str, values: Mapping[str, Any]) -> bool:
-    """Whether an element has a width and a height that its content does not change."""
+    """Whether an element has a width and a height that do not depend on its content."""
     display = values.get("display", "")
     return tag not in OF_TABLES and (
         tag not in INLINE
@@ -381,7 +381,7 @@ def is_box(tag: str, values: Mapping[str, Any]) -> bool:
 
 
 def lines_in(tag: str, values: Mapping[str, Any], size: float) -> int:
-    """How many lines a box shows of what is in it, at most; 0 where that is not bounded."""
+    """The largest number of lines of its content that a box shows; 0 if unlimited."""
     if not cuts(values, ("hidden", "clip")) or not is_box(tag, values) or tag in ("html", "body"):
         return 0
     heights = [
@@ -394,9 +394,9 @@ def lines_in(tag: str, values: Mapping[str, Any], size: float) -> int:
 
 
 def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
-    """Why nothing within an element is seen, and why it may be that nothing is."""
+    """The reason why nothing within an element is visible, and the reason why this may be so."""
     display, position = values.get("display", ""), values.get("position", "")
-    if display in ("none", "hidden"):  # the latter by the attribute
+    if display in ("none", "hidden"):  # "hidden" comes from the attribute
         return display.replace("none", "display"), ""
     if values.get("content-visibility") == "hidden":
         return "content-visibility", ""
@@ -420,7 +420,7 @@ def closes(tag: str, values: Mapping[str, Any], size: float) -> tuple[str, str]:
     doubt = "mso-hide" if values.get("mso-hide") == "all" else ""
     if not is_box(tag, values):
         return "", doubt
-    needed_size = size if size >= TINY else USUAL  # by letters, which may have their size from within
+    needed_size = size if size >= TINY else USUAL  # letters within may set their own size
     for name in ("max-height", "height", "max-width", "width"):
         if name not in values or (name == "height" and values[name][1] == "%" and values[name][0]):
             continue

@@ -1,4 +1,4 @@
-"""Header fields that alone nearly tell the label: most likely a filter wrote them, and new mails will not have them."""
+"""Header fields that almost reveal the label alone: probably a filter wrote them, and new mails will not have them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["TellingFields", "deciding_fields"]
 
 NAME = re.compile(r"^([!-9;-~]{1,100})[ \t]*:", re.MULTILINE)
 BODY = re.compile(r"\r?\n\r?\n|\r\r")
-# So much of the mails with a field have one label, so much of the mails of that label have it, and so many others have
-# other labels.
+# The least share of the mails with a field that have one label; the least share of the mails of that label that have
+# the field; the least number of these mails, and of mails with other labels.
 PURITY, COVERAGE, FEWEST = 0.98, 0.3, 20
 MOST_NAMES = 10_000
 USUAL = COMMON | OF_SENDER | OF_RESULTS | {"received"}
 
 
 class TellingFields:
-    """Counts, of mails that come with a label, which fields of headers they have that are learned.
+    """Counts the learned header fields of mails that come with a label.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class TellingFields:
                 self._labels[name][label] += name not in names[:place]
 
     def found(self) -> list[tuple[str, Any, int, int]]:
-        """The fields that nearly tell a label, the label, how many mails of it have the field, and how many have it."""
+        """The fields that almost reveal a label; for each: its label, the mails with this label, and all its mails."""
         telling = []
         for name, labels in self._labels.items():
             (label, n), total = labels.most_common(1)[0], labels.total()
@@ -67,10 +67,11 @@ Prediction = tuple[Any, float]  # a label and its probability
 def deciding_fields(
     parts: MailParts, predict: Callable[[Sequence[MailParts]], Sequence[Prediction]]
 ) -> tuple[list[str], Prediction]:
-    """The header fields each of which alone decides the label of a mail, and what is predicted without them.
+    """The header fields each of which alone decides the label of a mail, and the prediction without them.
 
-    Of the fields that may be none of the sender's, one decides if the mail with no other of these gets its label, which
-    it has with a probability of .98, and the mail with none of them gets another.
+    Only fields that others than the sender may have written are tested. A field decides if the mail with this field
+    alone of them gets its label, which must have a probability of .98, and the mail without all of them gets another
+    label.
     """
     names = [token.removeprefix(FIELD) for token in parts.tokens if token.startswith(FIELD)]
     names = [name for name in names if name not in USUAL]

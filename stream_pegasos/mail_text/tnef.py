@@ -1,4 +1,4 @@
-"""What Outlook packs into a winmail.dat: the text of a mail in its forms, and attachments (MS-OXTNEF)."""
+"""The content of Outlook's winmail.dat: the text of a mail in several forms, and attachments (MS-OXTNEF)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ __all__ = ["Tnef", "read_tnef"]
 
 SIGNATURE = bytes.fromhex("789f3e22")
 HEAD = 6  # bytes before the first attribute: the signature and a key
-# Attributes, of the mail or of an attachment, whose properties two of them hold.
+# Attributes, of the mail or of an attachment; two of them hold properties.
 SUBJECT, BODY, CODE_PAGE, PROPERTIES = 0x8004, 0x800C, 0x9007, 0x9003
 ATTACHMENT_BEGINS, TITLE, DATA, ATTACHMENT_PROPERTIES = 0x9002, 0x8010, 0x800F, 0x9005
 # Properties of the mail, and of an attachment.
 OWN_SUBJECT, PLAIN, HTML, RTF, CODE_PAGE_OF_TEXT, CODE_PAGE_OF_PAGE = 0x0037, 0x1000, 0x1013, 0x1009, 0x3FFD, 0x3FDE
 SHORT_NAME, LONG_NAME, SHOWN_NAME, KIND, CONTENT = 0x3704, 0x3707, 0x3001, 0x370E, 0x3701
 NAMES = (LONG_NAME, SHORT_NAME, SHOWN_NAME)
-# Types of properties: how many bytes a value takes; those of others come with their length.
+# Types of properties with the number of bytes of a value; values of other types come with their length.
 SIZES = {0: 0, 1: 0, 2: 2, 3: 4, 4: 4, 5: 8, 6: 8, 7: 8, 0x0A: 4, 0x0B: 2, 0x14: 8, 0x40: 8, 0x48: 16}
 STRING, UNICODE, OBJECT, BINARY = 0x1E, 0x1F, 0x0D, 0x102
-MULTIPLE = 0x1000  # beside a type
-FIRST_NAMED = 0x8000  # the first property that comes with a name
+MULTIPLE = 0x1000  # added to a type
+FIRST_NAMED = 0x8000  # the first property with a name
 INTERFACE = 16  # bytes before an object
 KINDS = {"txt": "text/plain", "text": "text/plain", "asc": "text/plain", "htm": "text/html", "html": "text/html"}
 KINDS |= {"eml": "message/rfc822"}
 
 
 class Tnef(NamedTuple):
-    """What a winmail.dat holds; each part with header fields, as it would stand in a mail."""
+    """The content of a winmail.dat; each part has header fields, as in a mail."""
 
     subject: str
-    forms: list[bytes]  # of one text
+    forms: list[bytes]  # of the same text
     attachments: list[bytes]
 
 
@@ -50,8 +50,9 @@ Values = dict[int, Value]  # of properties, by id
 
 
 def read_tnef(data: bytes, work: Work, left_out: Counter[str]) -> Tnef | None:
-    """What a winmail.dat holds, as far as it can be read; `None` if it is none. Each attribute and property takes a
-    step, and so does each word of RTF; `left_out` counts the `"bytes"` of RTF for which there are none.
+    """The content of a winmail.dat, as far as it can be read; `None` if it is not valid. Each attribute and property
+    takes a step, and so does each word of RTF; `left_out` counts the `"bytes"` of RTF that are not read because of
+    that.
     """
     if not data.startswith(SIGNATURE):
         return None
@@ -96,9 +97,9 @@ def attributes(data: bytes, work: Work) -> Iterator[tuple[int, bytes]]:
 
 
 def properties(data: bytes, work: Work) -> Values:
-    """Properties by their ids, of several values the first; the last may be cut."""
+    """Properties by their ids, with the first of several values; the last may be cut."""
     values: Values = {}
-    at = 4  # behind their number
+    at = 4  # after the number of properties
     while at + 8 <= len(data) and work.take(1):
         kind, id = integer(data, at, 2), integer(data, at + 2, 2)
         at += 4
@@ -140,7 +141,7 @@ def find_text(values: Values, id: int, charset: str) -> str:
 
 
 def text_forms(mail: Values, charset: str, work: Work, left_out: Counter[str]) -> Iterator[bytes]:
-    """The text of a mail, in each of its forms. Outlook makes RTF of a page, too, which is not read beside it."""
+    """The text of a mail, in each of its forms. RTF that Outlook made from a page is not read if the page is there."""
     if text := find_text(mail, PLAIN, charset):
         yield text_part("text/plain", text)
     if HTML in mail:
@@ -161,7 +162,7 @@ def attachment_part(values: Values, charset: str) -> bytes:
     kind = find_text(values, KIND, charset) or KINDS.get(name.lower().rpartition(".")[2], "application/octet-stream")
     kind = "".join(kind.split())[:100]
     value_kind, data = values.get(CONTENT, Value(BINARY, b""))
-    if value_kind == OBJECT:  # a mail in a winmail.dat of its own
+    if value_kind == OBJECT:  # a mail in its own winmail.dat
         data = data[INTERFACE:]
         if data.startswith(SIGNATURE):
             kind, data = "message/rfc822", b"Content-Type: application/ms-tnef\n\n" + data

@@ -16,7 +16,7 @@ MAX_LINKS = 40
 MAX_HIDDEN = 60  # words
 MAX_OTHER = 5_000  # characters
 
-# https?://, ftp:// or www. after no letter. It begins by a set and in its own cases, since that is searched fast.
+# https?://, ftp:// or www., not after a letter. The pattern begins with a set and lists both cases: this is fast.
 LINK = re.compile(
     r"[hHfFwW](?<!\w.)(?i:(?:(?<=h)ttps?|(?<=f)tp)://[^\s<>\"')\]]{1,500}|(?<=w)ww\.[^\s<>\"')\]]{1,300})"
 )
@@ -83,7 +83,7 @@ def link_tokens(text: str) -> Iterator[str]:
 
 
 def page_tokens(page: Page, length: int) -> Iterator[str]:
-    """The tokens of an HTML text of that length."""
+    """The tokens of an HTML text of this length."""
     for tag, count in page.tags.items():
         yield f"tag:{tag[:15]}"
         if tag in ("table", "font", "img", "br", "a", "#comment"):
@@ -116,7 +116,7 @@ def page_tokens(page: Page, length: int) -> Iterator[str]:
 
 
 def other_tokens(shown: str, texts: Sequence[str]) -> Iterator[str]:
-    """The words of other forms of a text that the form that is shown has not."""
+    """The words of other forms of a text that are missing in the shown form."""
     known_words = set(WORD.findall(shown.lower()))
     words = dict.fromkeys(WORD.findall("\n".join(texts)[:MAX_OTHER].lower()))
     for word in islice((word for word in words if word not in known_words), MAX_HIDDEN):
@@ -136,7 +136,7 @@ def attachment_tokens(name: str, kind: str, disposition: str, size: int) -> Iter
 
 
 def text_tokens(text: str) -> Iterator[str]:
-    """How a text looks."""
+    """Tokens for the look of a text."""
     n = max(1, len(text))
     lines = text.split("\n")
     yield f"text:size:{find_bin(len(text))}"

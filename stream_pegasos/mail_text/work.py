@@ -1,19 +1,19 @@
-"""The work that a mail may cost beyond what is proportional to its length."""
+"""The limit of the work for a mail beyond work proportional to its length."""
 
 from __future__ import annotations
 
 __all__ = ["Work"]
 
-MAX_STEPS = 200_000  # of a mail; 100,000 take some .05 s
-OF_DECLARATION = 20  # the steps of one that was not read before, beside one for each of its characters
+MAX_STEPS = 200_000  # for a mail; 100,000 take about .05 s
+OF_DECLARATION = 20  # the steps of a new declaration, beside one for each of its characters
 
 
 class Work:
-    """Steps that are left for all parts of a mail, or for a sheet.
+    """The steps left for all parts of a mail, or for a sheet.
 
-    Text is always read, as that takes a time that is linear. What takes more, such as styles of elements by the rules
-    of sheets, takes steps. Where none is left, text is read as if nothing hid it. What may be compressed takes steps,
-    too, and its rest is left out.
+    Text is always read, because this takes linear time. More expensive work, such as the styles of elements by the
+    rules of sheets, takes steps. If no steps are left, text is read as if nothing hid it. Content that may be
+    compressed takes steps, too, and its rest is left out.
     """
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
@@ -21,7 +21,7 @@ class Work:
         self._declarations: set[str] = set()
 
     def take(self, steps: int) -> bool:
-        """Whether so many are left; then they are not any more."""
+        """Use so many steps; return whether they were left."""
         if steps > self.left:
             self.left = 0
             return False

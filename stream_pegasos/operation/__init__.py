@@ -1,12 +1,12 @@
-"""What runs for months.
+"""Long runs: models that learn and answer for months.
 
 | what | file |
 |---|---|
 | a live stream: answers, labels, positions | `stream_runner` |
 | a model that is asked and taught at once | `live_learner`, `limits`, `label_checks`, `micro_batching` |
-| what is learned once by id, and corrected | `durable_learning`, `learned_ids` |
-| what survives a kill | `checkpoints`, `journal` |
+| messages learned once by id, and corrected | `durable_learning`, `learned_ids` |
+| state that survives a kill | `checkpoints`, `journal` |
 | runs that share a stream | `shared_checkpoint`, `sharing` |
-| what people see and teach | `monitor`, `explaining`, `active_learning` |
+| the view of people, and their labels | `monitor`, `explaining`, `active_learning` |
 | answers and parameters as JSON | `answers`, `parameters` |
 """

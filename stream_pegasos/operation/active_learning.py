@@ -1,4 +1,4 @@
-"""Active learning: which messages people are asked to label, and the labels that they give."""
+"""Active learning: the choice of messages that people are asked to label, and their labels."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from stream_pegasos.streams.example import Id, Truth
 
 __all__ = ["ActiveLearning", "Given", "LabelStore", "Waiting", "is_asked"]
 
-FIRST = ("uncertain", "newest", "oldest")  # which messages are asked for first
-LONGEST_ASKED = 20_000  # characters of a message that a person is asked to read
-MOST_DONE = 100_000  # messages that are remembered, so that nobody is asked to label them again
-MOST_SCORED = 1_000  # messages that are scored anew at a time
+FIRST = ("uncertain", "newest", "oldest")  # orders of the queue: the messages asked for first
+LONGEST_ASKED = 20_000  # characters; people are not asked to read longer messages
+MOST_DONE = 100_000  # messages remembered, so that nobody is asked to label them again
+MOST_SCORED = 1_000  # messages scored again at a time
 MOST_HELD = 5  # labels that can be taken back; with more, the model would choose messages by outdated scores
 
-_CHARACTERS_A_MESSAGE = 1_000  # that may be kept, on average
+_CHARACTERS_A_MESSAGE = 1_000  # allowed on average
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A message that waits for its label."""
+    """A message that waits for a label."""
 
-    number: int  # among all messages that waited
+    number: int  # among all messages that have waited
     x: Message
-    uncertainty: float = -1.0  # of the model, from 0 to 1; below all others until it is scored
-    scored_at: int = -1  # how many messages the model had learned then
-    origin: Id | None = None  # where the message comes from, such as its id
-    time: str | None = None  # when it came; of a file nobody knows
+    uncertainty: float = -1.0  # of the model, from 0 to 1; below all others before the first score
+    scored_at: int = -1  # the number of messages the model had learned at the score
+    origin: Id | None = None  # the source of the message, such as its id
+    time: str | None = None  # its arrival; unknown for messages of a file
 
 
 @dataclass(slots=True)
 class Given:
-    """A label that can still be taken back; it is learned at the time `due` of the clock."""
+    """A label that can still be taken back; it is learned when the clock reaches `due`."""
 
     message: Waiting
     label: Truth
@@ -51,48 +51,49 @@ class Given:
 
 
 class LabelStore(Protocol):
-    """Stores labels as people give them. If it raises an OSError, the label is not given, or not taken back."""
+    """A store of labels that people give. If it raises an OSError, the label is not given, or not taken back."""
 
     def given(self, message: Waiting, label: Truth) -> None:
-        """Store the label that a person gave."""
+        """Store a label that a person gave."""
 
     def taken_back(self, message: Waiting) -> None:
-        """Remove the label of a message, which is taken back."""
+        """Remove the label of a message, because it is taken back."""
 
     def learned(self, message: Waiting) -> None:
-        """Take note that the label of a message is learned, and can no longer be taken back."""
+        """Record that the label of a message is learned, and can no longer be taken back."""
 
 
 def is_asked(x: Message) -> bool:
-    """Whether people are asked to label such a message: it is neither blank nor too long."""
+    """Whether people are asked to label this message: it is neither blank nor too long."""
     return not is_blank(x) and message_size(x) <= LONGEST_ASKED
 
 
 class ActiveLearning:
     """Messages that wait for people to label them, in bounded memory, and the labels that can still be taken back.
 
-    A message waits only once, however often it comes. The newest five labels can be taken back, each for some seconds.
-    The model learns a label only after that, as no learner can unlearn.
+    A message waits only once, even if it comes several times. The newest five labels can be taken back, each for some
+    seconds. The model learns a label only after that, because no learner can unlearn.
 
-    Messages whose two most probable labels are closest are asked for first: `uncertainty` is 1 minus the difference of
-    their probabilities. The measure is the margin sampling of Scheffer, Decomain and Wrobel, "Active Hidden Markov
+    The messages whose two most probable labels are closest are asked for first: `uncertainty` is 1 minus the difference
+    of their probabilities. The measure is the margin sampling of Scheffer, Decomain and Wrobel, "Active Hidden Markov
     Models for Information Extraction", IDA 2001.
 
     Parameters
     ----------
-    size
-        How many messages wait at most, from 0 to 1,000,000; fewer if they have more than 1,000 characters on average.
-        The newest ones push out the oldest. A message of more than 20,000 characters does not wait. With 0, nothing is
-        asked.
-    seconds
-        How long a label can be taken back, from 0 to 3,600; less if five others are given before.
-    of_file
-        Whether the messages stand in a file, in whose order equally uncertain ones are asked for; otherwise the newest
-        of them is.
-    store
-        The store of the labels that can be taken back.
-    clock
-        Returns the time in seconds.
+    size : int, default 1000
+        The largest number of waiting messages, from 0 to 1,000,000; fewer if they have more than 1,000 characters on
+        average. The newest push out the oldest. A message of more than 20,000 characters does not wait. With 0, people
+        are not asked.
+    seconds : float, default 10.0
+        The time in which a label can be taken back, from 0 to 3,600 seconds; it ends earlier if five other labels are
+        given.
+    of_file : bool, default False
+        Whether the messages are in a file. Equally uncertain messages are then asked for in the order of the file,
+        otherwise the newest first.
+    store : LabelStore or None, default None
+        The store of the labels that can be taken back; `None` for no store.
+    clock : callable, default time.monotonic
+        A function that returns the time in seconds.
 
     Raises
     ------
@@ -101,8 +102,8 @@ class ActiveLearning:
 
     Attributes
     ----------
-    n_given
-        How many labels were given, without those taken back.
+    n_given : int
+        The number of labels given, without those taken back.
 
     Examples
     --------
@@ -142,7 +143,7 @@ class ActiveLearning:
         self._waiting: dict[int, Waiting] = {}  # by number, the oldest first
         self._number_by_message: dict[Message, int] = {}
         self._n_characters = 0
-        # Messages to be put into `_waiting`, each with its origin and when it came.
+        # Messages to be put into `_waiting`, each with its origin and its arrival.
         self._new: deque[tuple[Message, Id | None, str | None]] = deque()
         self._n_new = 0  # the number of their characters
         self._given: dict[int, Given] = {}  # by number, in the order of giving
@@ -153,14 +154,14 @@ class ActiveLearning:
         return len(self._waiting)
 
     def add(self, X: Sequence[Message], origins: Sequence[Id | None] = ()) -> None:
-        """Let messages without a label wait. One that waits already becomes the newest.
+        """Let messages without a label wait. A message that already waits becomes the newest.
 
         Parameters
         ----------
-        X
+        X : sequence of str or Fields
             The messages.
-        origins
-            The origin of each, such as its id.
+        origins : sequence of int, str or None, default ()
+            The source of each message, such as its id.
         """
         if not self.size:
             return
@@ -172,13 +173,13 @@ class ActiveLearning:
             self._n_new -= message_size(self._new.popleft()[0])
 
     def has_room(self) -> bool:
-        """Whether no further message would push out another one."""
+        """Whether the next message would not push out another one."""
         self._settle()
         most = self.size * _CHARACTERS_A_MESSAGE - LONGEST_ASKED
         return len(self._waiting) < self.size and self._n_characters <= most
 
     def drop(self, X: Sequence[Message], origins: Sequence[Id | None] = ()) -> None:
-        """Never ask for these messages, whose labels came from elsewhere. Labels that people gave them, and that can
+        """Never ask for these messages: their labels came from elsewhere. Labels that people gave them, and that can
         still be taken back, are dropped, unless the store fails.
         """
         if not self.size and not self._given:
@@ -192,8 +193,8 @@ class ActiveLearning:
             self._close(x)
 
     def superseded(self, X: Sequence[Message], origins: Sequence[Id | None] = ()) -> list[Given | None]:
-        """The label of each message, found by the message or its origin, that a person gave and can still take back, if
-        any.
+        """The label of each message that a person gave and can still take back, if any. It is found by the message or
+        its origin.
         """
         if not self._given:
             return [None] * len(X)
@@ -206,7 +207,7 @@ class ActiveLearning:
         return [given_to.get(origin, by_message.get(x)) for x, origin in pairs]
 
     def messages_from(self, origins: Iterable[Id | None]) -> list[Message | None]:
-        """The newest message of each origin that waits for its label or whose label can still be taken back."""
+        """The newest message of each origin that waits for its label, or whose label can still be taken back."""
         self._settle()
         given_label = [given_label.message for given_label in self._given.values()]
         from_origin = self._group_by_origin([*self._waiting.values(), *given_label])
@@ -216,8 +217,8 @@ class ActiveLearning:
         return {message.origin: message for message in messages if message.origin is not None}
 
     def stale(self, n_learned: int) -> list[Waiting]:
-        """The messages to score anew after the model has learned `n_learned` messages, at most 1,000: those with the
-        largest uncertainty so far, then those whose score is the oldest.
+        """The messages to score again after the model has learned `n_learned` messages, at most 1,000: those with the
+        largest uncertainty so far, then those with the oldest scores.
         """
         self._settle()
         old = [message for message in self._waiting.values() if message.scored_at != n_learned]
@@ -239,17 +240,17 @@ class ActiveLearning:
 
         Parameters
         ----------
-        limit
-            How many.
-        first
-            Which messages: the most `"uncertain"`, the `"newest"` or the `"oldest"`.
-        also
-            The number of a message to add at the end, if it waits and is not among these.
+        limit : int
+            The largest number of messages.
+        first : {"uncertain", "newest", "oldest"}, default "uncertain"
+            The order: the most `"uncertain"`, the `"newest"` or the `"oldest"` first.
+        also : int or None, default None
+            The number of a message to add at the end, if it waits and is not in the queue.
 
         Raises
         ------
         ValueError
-            If there is no such order.
+            If `first` is another order.
         """
         if first not in FIRST:
             raise ValueError(must_be("first", f"one of {', '.join(FIRST)}", first))
@@ -268,7 +269,7 @@ class ActiveLearning:
         return self._message(number).x
 
     def give(self, number: int, label: Truth) -> None:
-        """Give a message its label; it is learned when it is due.
+        """Give a message its label, which is learned when it is due.
 
         Raises
         ------
@@ -280,21 +281,21 @@ class ActiveLearning:
         self._give(self._message(number), label)
 
     def give_to(self, x: Message, label: Truth, origin: Id | None = None) -> int:
-        """Give a message that need not wait its label, which replaces one that can still be taken back.
+        """Give a label to a message, even if it does not wait. It replaces a label that can still be taken back.
 
         Parameters
         ----------
-        x
+        x : str or Fields
             The message.
-        label
+        label : bool, int, str or tuple of labels
             Its label.
-        origin
-            Where the message comes from, such as its id.
+        origin : int or str or None, default None
+            The source of the message, such as its id.
 
         Returns
         -------
         int
-            Its number, by which the label can be taken back.
+            The number of the message, to take back the label.
 
         Raises
         ------
@@ -329,7 +330,7 @@ class ActiveLearning:
         self._close(self._message(number).x)
 
     def take_back(self, number: int) -> None:
-        """Take back a label that is not learned yet; its message waits again.
+        """Take back a label that is not learned yet; the message waits again.
 
         Raises
         ------
@@ -348,7 +349,7 @@ class ActiveLearning:
         self._make_room()
 
     def given(self) -> list[tuple[Given, float]]:
-        """The labels that can be taken back, the newest first, each with the seconds that are left for it."""
+        """The labels that can be taken back, the newest first, each with its remaining seconds."""
         now = self._clock()
         return [(given_label, max(0.0, given_label.due - now)) for given_label in reversed(self._given.values())]
 
@@ -357,8 +358,8 @@ class ActiveLearning:
 
         Parameters
         ----------
-        at_once
-            Whether to return all labels, as at the end.
+        at_once : bool, default False
+            Whether to return all labels, e.g. at the end.
         """
         now = self._clock()
         is_late = len(self._given) if at_once else max(0, len(self._given) - MOST_HELD)
@@ -374,11 +375,11 @@ class ActiveLearning:
         return due
 
     def hold(self, given_labels: Sequence[Given]) -> None:
-        """Put back labels that were due and could not be learned, before those that were given later."""
+        """Put back labels that were due but could not be learned, before labels that were given later."""
         self._given = {**{given_label.message.number: given_label for given_label in given_labels}, **self._given}
 
     def _close(self, x: Message) -> None:
-        """Ask for a message no longer."""
+        """Stop asking for a message."""
         self._remove(x)
         self._done[message_identity(x)] = None
 
@@ -395,7 +396,7 @@ class ActiveLearning:
         return self._waiting[number]
 
     def _settle(self) -> None:
-        """Put new messages into `_waiting`, when somebody looks there: most messages are pushed out before."""
+        """Put new messages into `_waiting`. This is delayed until they are needed: most are pushed out before."""
         if not self._new:
             return
         for x, origin, time in self._new:

@@ -1,4 +1,4 @@
-"""The answers of any kind of model, for files, sinks and JSON. Labels come from strangers and may be anything."""
+"""The answers of all kinds of models, for files, sinks and JSON. Labels may be any text, from unknown senders."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def answer(
     threads: int = 1,
     on_predicted: Callable[[Sequence[Example], Predictions], None] | None = None,
 ) -> list[Answer]:
-    """The answer to each example, in order, of a model that learns nothing. That to an example that could not be read,
-    or that the model refuses, is the fault; of the latter `on_refused` is told, of others `on_predicted`. Answers
-    `in_full` have the probability of every label.
+    """The answers to examples, in order, by a model that does not learn. If an example could not be read, or the model
+    refuses it, its answer has the fault. `on_refused` is called for refused examples, `on_predicted` for predicted
+    ones. Answers `in_full` have the probability of every label.
     """
 
     def answered(examples: Sequence[Example]) -> list[Answer]:
@@ -59,12 +59,12 @@ def _nothing(example: Example, fault: str | None) -> Answer:
 
 
 def now() -> str:
-    """This moment, as ISO 8601 writes it."""
+    """The current time in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def shown(label: object) -> Any:
-    """A label, or several, for display: a long text is cut off, and an integer that browsers would round is a text."""
+    """A label, or several, for display: a long text is cut, and an integer that browsers would round becomes a text."""
     if isinstance(label, tuple):
         return [shown(single) for single in label]
     if isinstance(label, str):
@@ -75,7 +75,7 @@ def shown(label: object) -> Any:
 
 
 def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer in full as JSON, or an explanation, with its labels as they are shown."""
+    """An answer in full as JSON, or an explanation, with its labels in the form for display."""
     labels: dict[str, Any] = {n: shown(answer[n]) for n in ("label", "explained", "against") if n in answer}
     answer = {**answer, **labels, "probabilities": [(shown(label), value) for label, value in answer["probabilities"]]}
     for name in ("withheld", "set"):
@@ -85,8 +85,8 @@ def shown_answer(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def label_named(classes: Iterable[Any], value: object) -> Any:
-    """The class that is shown as `given`, or else the one that is meant by it; `None` if there is none. A LookupError
-    says that several classes are shown so, such as labels that begin with the same 199 characters.
+    """The class whose display equals the value, or else the class that the value means; `None` if there is none. A
+    LookupError if several classes have the same display, such as labels that begin with the same 199 characters.
     """
     labels = [label for label in classes if label is not None]
     shortened = [label for label in labels if shown(label) != label and shown(label) == value]

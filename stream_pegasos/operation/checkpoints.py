@@ -1,4 +1,4 @@
-"""Checkpoints: the file of a model that goes on learning, from which it resumes."""
+"""Checkpoints: files of a model that learns, from which it resumes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stream_pegasos.learners.model import Model
 
 __all__ = ["Checkpoints"]
 
-LONGEST_PAUSE, BYTES_A_SECOND = 3_600.0, 1_000_000  # between two checkpoints, in seconds, and over all of them
+LONGEST_PAUSE, BYTES_A_SECOND = 3_600.0, 1_000_000  # in seconds; the average rate of writing
 
 Taking = Callable[[IO[bytes]], Snapshot]  # a snapshot whose arrays are in this file
 
@@ -30,11 +30,11 @@ log = logging.getLogger(__name__)
 class Checkpoints:
     """Writes checkpoints of a model while it learns, and keeps the newest two.
 
-    A thread writes each checkpoint from a snapshot. One is due after `every` messages, or after so many seconds in
-    which there was any. With a `share` below 1, one that would take more than this share of the time, or more than 1 MB
-    a second, as that of a large model does, comes later, by up to an hour. If writing fails, it is logged, the model
-    goes on, and it is tried again when the next checkpoint is due. The file before the newest has the same name with
-    `.previous` added. With `reads_only` nothing is locked or written.
+    A thread writes each checkpoint from a snapshot. A checkpoint is due after `every` messages, or after so many
+    seconds if there was any message. If `share` is below 1, a checkpoint of a large model may be delayed by up to an
+    hour, so that writing takes at most this share of the time and at most 1 MB a second. If writing fails, it is
+    logged; the model continues to learn, and the next checkpoint is a new attempt. The previous file has the same name
+    with `.previous` added. With `reads_only` nothing is locked or written.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Checkpoints:
         self._share = share
         self._next_write = monotonic()
         self.reads_only = reads_only
-        self.error: str | None = None  # why the last one could not be written
+        self.error: str | None = None  # the reason if the last one could not be written
         self.n_failures = 0
         self.written_at: float | None = None
-        self._is_whole = False  # whether the file at `path` is to be kept as the one before
+        self._is_whole = False  # whether the file at `path` is valid, and is to be kept as the previous one
         self._n_new = 0
         self._closing = threading.Event()
         self._last = True  # whether `close` writes a last checkpoint
@@ -69,16 +69,16 @@ class Checkpoints:
         self._lock = FileLock(self.path, log.warning)
 
     def claim(self) -> None:
-        """Lock the checkpoints against other processes, until `close`; an OSError if another one holds them. Where
-        locks are not supported, that is logged.
+        """Lock the checkpoints against other processes, until `close`; an OSError if another process holds the lock. If
+        locks are not supported, this is logged.
         """
         if not self.reads_only:
             self._lock.claim()
 
     def resume(self, vectors: object = None) -> tuple[Model, Any] | None:
-        """The model and the progress in the newest checkpoint that is whole; `None` if there is no file at all, a
-        ValueError if none is whole. Of word vectors that are missing, others or only named by the file, a VectorsError
-        tells; `vectors` is as for `load`.
+        """The model and the progress in the newest valid checkpoint; `None` if there is no file, a ValueError if no
+        file is valid. A VectorsError if word vectors are missing, are different, or must be named; `vectors` is as for
+        `load`.
         """
         if not self.reads_only:
             self._check_previous()
@@ -103,7 +103,7 @@ class Checkpoints:
         raise ValueError("; ".join(errors))
 
     def _check_previous(self) -> None:
-        """Raise a ValueError if the place of the file before the newest is taken by what is no model."""
+        """Raise a ValueError if the path of the previous file holds a file that is no model."""
         path = self.previous
         if path.exists() and not (path.is_file() and (not path.stat().st_size or begins_as_model(path))):
             raise ValueError(
@@ -111,8 +111,8 @@ class Checkpoints:
             )
 
     def start(self, snapshot: Taking, on_written: Callable[[Any], None] | None = None) -> None:
-        """Begin to write checkpoints. Their thread calls `snapshot` with a file for what is to be written, and
-        `on_written` after each one with its progress; if the latter fails, that is logged.
+        """Begin to write checkpoints. The writing thread calls `snapshot` with the file to write, and after each
+        checkpoint `on_written` with its progress; if `on_written` fails, this is logged.
         """
         if self.reads_only:
             return
@@ -127,22 +127,22 @@ class Checkpoints:
             self._check()
 
     def write(self, snapshot: Taking) -> Snapshot:
-        """Write a snapshot, which takes the file, and return it; keep the newest that was whole as the one before. An
-        OSError if that fails.
+        """Write a snapshot, which takes the file, and return it; keep the newest valid file as the previous one. An
+        OSError if this fails.
         """
         written = write_model(self.path, snapshot, keep=self.previous if self._is_whole else None)
         self._is_whole, self.written_at = True, monotonic()
         return written
 
     def count(self, n: int) -> None:
-        """Take note that `n` more messages are learned."""
+        """Record that `n` more messages are learned."""
         self._n_new += n
         if self._n_new >= self.every:
             self._due.set()
 
     def close(self, last: bool = True) -> None:
-        """Write a last checkpoint, if `last` and `start` was called, and release the lock; an OSError if it could not
-        be written.
+        """Write a last checkpoint, if `last` is true and `start` was called, and release the lock; an OSError if the
+        checkpoint could not be written.
         """
         if self._thread is not None:
             self._last = last
@@ -168,7 +168,7 @@ class Checkpoints:
             self._closing.wait(self._next_write - monotonic())
             self._due.clear()
             last = self._closing.is_set()
-            # The last one is written also where nothing came, so that there is a file.
+            # The last checkpoint is written even if no message came, so that there is a file.
             if self._last if last else self._n_new:
                 self._write()
 
@@ -179,7 +179,7 @@ class Checkpoints:
             self._next_write = monotonic() + self.pause(monotonic() - start)
 
     def pause(self, seconds: float) -> float:
-        """How long no checkpoint is written after one that took so many seconds."""
+        """The seconds without a checkpoint after one that took `seconds`."""
         if self._share == 1.0 or not self.path.is_file():
             return 0.0
         by_size = self.path.stat().st_size / BYTES_A_SECOND
@@ -192,10 +192,10 @@ class Checkpoints:
         except Exception as error:  # any error is reported, and does not end the thread
             message = _reason(error)
             if message != self.error:
-                log.warning(f"cannot write {self.path}: {message}; learning goes on, and it is tried again")
+                log.warning(f"cannot write {self.path}: {message}; learning continues, and it will be tried again")
             self.error = message
             self.n_failures += 1
-            self._n_new += 1  # so that it is tried again
+            self._n_new += 1  # to try again
             return
         if self.error is not None:
             log.warning(f"{self.path} is written again")
@@ -204,7 +204,7 @@ class Checkpoints:
             try:
                 self._on_written(snapshot.progress)
             except Exception as error:
-                log.warning(f"{self.path} is written, but what follows failed: {_reason(error)}")
+                log.warning(f"{self.path} is written, but the next step failed: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

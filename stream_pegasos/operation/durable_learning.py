@@ -1,4 +1,4 @@
-"""Learning messages by their ids, correcting them, and keeping what was learned through any kill."""
+"""Durable learning: messages are learned by their ids, corrected, and kept through any kill."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ TAUGHT_ANEW, ONE_STEP, UNKNOWN = "taught anew", "one step", "unknown"
 
 
 class Notes(Protocol):
-    """What stands beside a model in its checkpoint, by its `name`, and in its journal. It changes by notes alone, which
-    are JSON lists.
+    """State beside a model, under `name` in its checkpoint. It changes only by notes, which are JSON lists in the
+    journal.
     """
 
     name: str
@@ -51,29 +51,29 @@ class Notes(Protocol):
         """The id of the message that is learned with a note."""
 
     def apply(self, note: list[Any]) -> None:
-        """Apply a note; twice is as once."""
+        """Apply a note; applying it twice changes nothing more."""
 
     def get_state(self) -> Any:
         """The state to save, as JSON."""
 
     def set_state(self, state: object) -> None:
-        """Take over what `get_state` gave; raise a ValueError if it is no such state."""
+        """Restore the state from `get_state`; raise a ValueError if it is not valid."""
 
 
 def noted(note: list[Any]) -> Entry:
-    """The entry of a journal for a note alone."""
+    """The entry of a journal that holds only a note."""
     return "", None, 0.0, note
 
 
 def _n_first(examples: Sequence[Labelled], n: int) -> int:
-    """How many of the first examples hold `n` that teach, or all of them."""
+    """The length of the shortest prefix with `n` teaching examples, or with all of them if there are fewer."""
     teaching = [place for place, example in enumerate(examples, 1) if n_teaching([example])]
     return [0, *teaching][min(n, len(teaching))]
 
 
 def lessons(block: PredictedBlock, labels: Sequence[Any], model: TextClassifier) -> list[float]:
-    """How much each label teaches, or would: what its probability lacks; 0 where the model learns nothing, as it is
-    certain enough; 1 for a label that is new, or for several.
+    """The lesson of each label: 1 minus the probability of the label. It is 0 if the model learns nothing, because it
+    is certain enough; it is 1 for a new label, and for several labels.
     """
     predictions = block.predictions
     columns = {label: column for column, label in enumerate(predictions.classes) if label is not None}
@@ -89,12 +89,12 @@ def lessons(block: PredictedBlock, labels: Sequence[Any], model: TextClassifier)
 
 
 def is_one(label: object) -> bool:
-    """Whether it is a label, and not those of a message that may have several."""
+    """Whether this is one label, and not the labels of a message that may have several."""
     return isinstance(label, (str, int))
 
 
 def margins_at(predictions: Predictions, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
-    """How far examples are on the side of a class, beside the margin up to which they are learned."""
+    """The margins of examples on the side of a class, to compare with the margin up to which they are learned."""
     scores = predictions.scores[rows]
     if scores.ndim == 1:
         signs = [
@@ -111,16 +111,16 @@ def margins_at(predictions: Predictions, rows: NDArray[np.intp], columns: NDArra
 
 
 class DurableLearning:
-    """Learns messages with ids by a `TextClassifier`, and keeps it in a claimed checkpoint with a journal.
+    """Learns messages with ids by a `TextClassifier`, and keeps the result in a claimed checkpoint with a journal.
 
-    A message that was learned with another label is corrected by two steps: the model learns it twice with the new
-    label, once to undo the old label and once for the new one. The step back weighs as much as the lesson did, which is
-    kept with the id: what the probability of the label lacked then, beside what that of the new label lacks now. An
-    exact correction would need a second model.
+    If a message was learned with another label, two steps correct it: the model learns it twice with the new label, to
+    undo the old label and then for the new one. The first step weighs as much as the lesson did. The lesson is kept
+    with the id: 1 minus the probability of the old label at that time. The weight of the step is the lesson divided
+    by 1 minus the probability of the new label now, at most 1. An exact correction would need a second model.
 
-    The progress is what the checkpoint holds beside the model; what its journal has beyond that is learned again. A
+    The progress is the state in the checkpoint beside the model; newer entries of the journal are learned again. A
     ValueError says that the progress or the journal does not belong to this model, or that the journal lacks messages;
-    with `allow_gap` these are passed over. What else stands `beside` the model has `get_state` and `set_state`.
+    `allow_gap` accepts missing messages. Other state `beside` the model has `get_state` and `set_state`.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class DurableLearning:
         self._checkpoints = checkpoints
         self.ids = IdMemory(id_window)
         self.lock = Lock() if monitor is None else monitor.lock
-        self.is_changed = False  # whether anything came since the newest checkpoint
+        self.is_changed = False  # whether anything was learned since the newest checkpoint
         if progress:
             for name, part in self._beside.items():
                 part.set_state(progress.get(name, {}))
@@ -156,7 +156,7 @@ class DurableLearning:
             with nullcontext() if monitor is None else monitor.learning_again():
                 self._learn_again((progress or {}).get("journal"))
         self.n_learned_again = self.model.n_learned - before
-        self.n_learned = self.n_corrected = 0  # from now on
+        self.n_learned = self.n_corrected = 0  # by this object
 
     @property
     def model(self) -> TextClassifier:
@@ -164,13 +164,13 @@ class DurableLearning:
 
     @property
     def _beside(self) -> dict[str, Any]:
-        """What stands beside the model, by its name in the checkpoint."""
+        """The state beside the model, by its name in the checkpoint."""
         notes = {} if self._notes is None else {self._notes.name: self._notes}
         monitor: dict[str, Any] = {} if self._monitor is None else {"monitor": self._monitor}
         return {**monitor, **notes, **self._more_beside}
 
     def _learn_again(self, position: object) -> None:
-        """Learn what was learned after the checkpoint, and the labels that were given and not learned."""
+        """Learn the messages after the checkpoint again, and restore labels that were given but not learned."""
         for entries in self.journal.entries(position):
             self._take_again(entries)
         for number, entry in [*self.journal.waiting.items()]:
@@ -185,14 +185,14 @@ class DurableLearning:
             log.error("not learned again: %s", error)
 
     def snapshot(self, file: IO[bytes] | None = None) -> Snapshot:
-        """The model and all that stands beside it, to be written, as to this file; the journal begins a new file."""
+        """The model and its other state, to be written to this file, if given; the journal begins a new file."""
         with self.lock:
             ids, digests = self.ids.ids(), self.ids.digests()
             progress: dict[str, Any] = {name: beside.get_state() for name, beside in self._beside.items()}
             progress["journal"] = self.journal.rotate()
             snapshot: Snapshot = self.model.snapshot(progress, file)
             self.is_changed = False
-        # Each list is one string, which is fast, and made without the lock.
+        # Each list is one string: this is fast, and needs no lock.
         progress |= {"ids": json.dumps(ids), "labels_of_ids": json.dumps(digests)}
         return snapshot
 
@@ -202,7 +202,7 @@ class DurableLearning:
             self._checkpoints.start(self.snapshot, lambda progress: self.journal.written(progress["journal"]))
 
     def close(self, last: bool = True) -> None:
-        """Write a last checkpoint, if `last`, and end; an OSError if it could not be written."""
+        """Write a last checkpoint, if `last` is true, and end; an OSError if it could not be written."""
         if self._checkpoints is not None:
             try:
                 self._checkpoints.close(last)
@@ -210,15 +210,15 @@ class DurableLearning:
                 self.journal.close()
 
     def taking(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> Generator[list[Any], None, None]:
-        """Learn messages, unless their ids are known with their label, forget those without a label, and take notes. It
-        yields the answers to a slice of the messages at a time, between which others may hold the lock. All of it
-        stands in one record of the journal before; `resolved` is as in `Journal.learn`.
+        """Learn messages, unless their ids are known with the same label; forget those without a label; take notes.
+        Yield the answers to one slice of the messages at a time; the lock is free between two slices. All entries are
+        first written as one record of the journal; `resolved` is as in `Journal.learn`.
 
-        An answer is that of `learn`, and says whether its message is `learned`; that to a message without a label is
-        what `unlearn` returns.
+        An answer is that of `learn`, with `learned` true or false; the answer to a message without a label is the
+        result of `unlearn`.
 
-        Nothing is learned if the journal cannot be written (OSError). If the model fails at a message, those before it
-        are learned and noted, and the rest is not.
+        If the journal cannot be written (OSError), nothing is learned. If the model fails at a message, the messages
+        before it are learned and noted, and the others are not.
         """
         labelled = [entry for entry in entries if entry[1] is not None]
         with self.lock:
@@ -238,17 +238,17 @@ class DurableLearning:
                     answers = self._take(part)
                 yield answers
         finally:
-            with self.lock, suppress(OSError):  # then the next record says so
+            with self.lock, suppress(OSError):  # the next record says it
                 self.journal.abort()
 
     def _entry_ids(self, entries: Sequence[Entry]) -> list[Id | None]:
-        """The id by which each message is known once it is learned; one of weight 0 is not learned."""
+        """The id of each message after it is learned; a message of weight 0 is not learned."""
         if self._notes is None:
             return [entry[3] if entry[2] else None for entry in entries]
         return [self._notes.id_of(entry[3], self.ids) if entry[2] else None for entry in entries]
 
     def _take(self, entries: Sequence[tuple[Entry, bool]]) -> list[Any]:
-        """Learn, forget and note what stands in the journal, in its order; only predict what is known."""
+        """Learn, forget and note the entries of the journal, in order; only predict known messages."""
         answers: list[Any] = []
         for (is_labelled, is_known), group in itertools.groupby(
             entries, lambda pair: (pair[0][1] is not None, pair[1])
@@ -274,7 +274,7 @@ class DurableLearning:
         return answers
 
     def _note(self, notes: Sequence[Any]) -> None:
-        """Take notes alone, which stand in the journal."""
+        """Apply notes that come without messages and are in the journal."""
         if self._notes is not None:
             self._apply(notes)
             self.journal.commit(len(notes))
@@ -286,9 +286,9 @@ class DurableLearning:
                 self._notes.apply(note)
 
     def learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any] = ()) -> list[Answer]:
-        """Predict each message, then learn it, even if its id is known with this label. The messages stand in the
-        journal; each may have a note, which is taken once it is learned. Answers to corrections have the `correction`
-        "taught anew". If the model refuses a message, those before it are learned.
+        """Predict each message, then learn it, even if its id is known with this label. The messages are in the
+        journal; each may have a note, which is applied once the message is learned. Answers to corrections have the
+        `correction` "taught anew". If the model refuses a message, the messages before it are learned.
         """
         answers: list[Answer] = []
         outcomes = self.ids.compared(ids, [example[1] for example in examples])
@@ -299,7 +299,7 @@ class DurableLearning:
             if end < len(examples):
                 x, label, *weight = examples[end]
                 id = ids[end]
-                assert id is not None  # it is known
+                assert id is not None  # a correction has a known id
                 self._step_back(x, label, id, *weight)
                 self.n_corrected += 1
             begin = end
@@ -308,8 +308,9 @@ class DurableLearning:
         return answers
 
     def _step_back(self, x: Message, label: Truth, id: Id, weight: float = 1.0) -> None:
-        """Undo the lesson of a message that was learned with another label than this: until this lacks no more than
-        the other one had before, in a few steps that weigh as the lesson did. Limits of false positives forget it.
+        """Undo the lesson of a message that was learned with another label than `label`. Learn `label` in a few steps
+        of the weight of the lesson, until 1 minus its probability is at most the probability that the other label had
+        before the lesson. Limits of false positives forget the message.
         """
         lesson = self.ids.lesson(id)
         other_labels = [other for other in self.model.classes if other != label]
@@ -317,7 +318,7 @@ class DurableLearning:
             self._forget_negative(other_labels[0], 1.0 - lesson, weight)
         for _ in range(MOST_STEPS_BACK if is_one(label) else 1):
             (lacking,) = lessons(predict_block(self.model, [x], []), [label], self.model)
-            lesson = 1.0 - lacking if lesson is None else lesson  # of a state of before: as certain as now
+            lesson = 1.0 - lacking if lesson is None else lesson  # of an older state: as certain as now
             if lesson == 0.0 or lacking <= 1.0 - lesson:
                 return
             weight_back = weight * min(lesson / lacking, 1.0)
@@ -344,7 +345,7 @@ class DurableLearning:
                 taught += lessons(block, block.y, self.model)
                 answers += block.answers()
         finally:
-            # If learning failed on the way, the model's `n_learned` says after how many messages that teach.
+            # If learning failed, the model's `n_learned` tells after how many teaching messages.
             n = max(len(answers), _n_first(examples, self.model.n_learned - before))
             taught += [1.0] * (n - len(taught))
             self.ids.add(ids[:n], [example[1] for example in examples[:n]], taught[:n])
@@ -354,9 +355,9 @@ class DurableLearning:
         return answers
 
     def unlearn(self, x: Message, id: Id) -> str:
-        """Forget the label of a message: a model of two labels learns it with the other label, until that lacks no more
-        than before the lesson, and its id is new again. It returns "one step", or "unknown" if the id or the other
-        label is not known and nothing is done.
+        """Forget the label of a message. A model of two labels learns the message with the other label, until the
+        probability of this label is at least that before the lesson; then the id is new again. Return "one step", or
+        "unknown" if the id or the other label is unknown and nothing is done.
         """
         labels = list(self.model.classes)
         other_labels = [label for label in labels if not self.ids.has(id, label)]
@@ -368,7 +369,7 @@ class DurableLearning:
         return ONE_STEP if is_known else UNKNOWN
 
     def _count(self, n: int) -> None:
-        """Take note that `n` more messages are learned, or forgotten."""
+        """Record that `n` more messages are learned or forgotten."""
         self.is_changed = True
         self.journal.commit(n)
         if self._checkpoints is not None:

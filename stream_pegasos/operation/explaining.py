@@ -19,12 +19,12 @@ __all__ = ["explained"]
 
 
 def explained(model: TextClassifier, x: Message, label: object = None, limit: int = 50) -> dict[str, Any]:
-    """The answer of a model to a message, and what each phrase adds to the margin of the predicted label above the next
-    one. With `label` it is the margin of that label; ordered classes have one margin. N-grams that overlap are one
-    phrase; `words` has the share of each word in it. Phrases beyond the limit are summed up. `pieces` are the texts of
-    the message, by field, piece by piece with what each adds.
+    """The answer of a model to a message, and the contribution of each phrase to the margin of the predicted label
+    above the next one. With `label` it is the margin of that label; ordered classes have one margin. Overlapping
+    n-grams are one phrase; `words` has the share of each word in it. The contributions of phrases beyond the limit are
+    added up. `pieces` are the texts of the message, by field, in pieces with the contribution of each.
 
-    It raises a LookupError about a label that the model does not know, and a TypeError if the model cannot explain.
+    A LookupError if the model does not know the label, a TypeError if the model cannot explain predictions.
     """
     kind, block = score_kind(model), predict_block(model, [x], [])
     answer = block.answers(probabilities=block.most_probable())[0].as_json()
@@ -53,7 +53,7 @@ def explained(model: TextClassifier, x: Message, label: object = None, limit: in
 
 
 def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Label | None, Label | None]:
-    """The predicted label and the most probable other one; only the most probable one if a message may have several."""
+    """The predicted label and the most probable other one; only the predicted one if a message may have several."""
     best = [label for label, _ in answer["probabilities"]]
     if kind == LABELS:
         return (best[0] if best else None), None
@@ -64,13 +64,13 @@ def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Label | None, 
 def _contributions(
     model: TextClassifier, kind: str, x: Message, named: Label | None, against: Label | None
 ) -> list[tuple[str, float]]:
-    """What each word adds, the largest size first."""
+    """The contribution of each word, the largest size first."""
     if kind == ORDERED:
         return [*model.explain_ngrams_one(x).items()]
     if named is None:
         return []
     total = model.explain_ngrams_one(x, label=named)
-    if against is not None and not model.pair:  # which is that of one class against the other
+    if against is not None and not model.pair:  # a pair has one margin for both classes
         less = model.explain_ngrams_one(x, label=against)
         total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
     return sorted(((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0]))

@@ -1,4 +1,4 @@
-"""Why requests failed: the newest reasons, in constant memory."""
+"""The newest reasons of failed requests, in constant memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Failure(NamedTuple):
 
 
 class Failures:
-    """The newest reasons for which requests were refused, each with how often it was and when it was last.
+    """The newest reasons of refused requests, each with its count and its last time.
 
     Examples
     --------
@@ -34,10 +34,10 @@ class Failures:
     """
 
     def __init__(self) -> None:
-        self._reasons: Recent[_Failure, tuple[int, str]] = Recent(MOST_REASONS)  # how often, and when it was last
+        self._reasons: Recent[_Failure, tuple[int, str]] = Recent(MOST_REASONS)  # the count and the last time
 
     def add(self, request: str, status: str, reason: str) -> None:
-        """Take note of a request that was refused with a status, as its protocol has it, for a reason."""
+        """Record a request that was refused with a status of its protocol, and the reason."""
         failure = _Failure(shortened(request, LONGEST_REQUEST), status, shortened(reason, LONGEST_REASON))
         n, _ = self._reasons.get(failure, (0, ""))
         self._reasons[failure] = n + 1, now()

@@ -1,4 +1,4 @@
-"""The journal: messages learned since the newest checkpoint, to be learned again after a kill."""
+"""The journal: the messages learned since the newest checkpoint, which are learned again after a kill."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ __all__ = ["Entry", "Journal", "check_exact"]
 
 log = logging.getLogger(__name__)
 
-# A message to learn, its label, its weight and its id. Several labels are a tuple, or a dict that has those that do not
-# hold, too.
+# A message to learn, its label, its weight and its id. Several labels are a tuple; or a dict, which may also have
+# labels that do not hold.
 Entry = tuple[Message, Any, float, Any]
 
 _begins_record = re.compile(rb"[0-9a-f]{8} \{").finditer
@@ -38,23 +38,23 @@ _begins_journal = re.compile(rb"[0-9a-f]{8}.*|.{8} \{|[ \0]*|[0-9a-f]{0,8}", re.
 
 
 class Journal:
-    """A write-ahead log, in files beside a checkpoint: it keeps messages until newer checkpoints have learned them.
+    """A write-ahead log, in files beside a checkpoint. It keeps messages until newer checkpoints have learned them.
 
-    A record is written before its messages are learned. So an acknowledged message outlives a killed process and, after
-    `sync`, a power cut. Each line of a file is a record with its checksum and its number. A kill may truncate the last
-    line, which nobody has acknowledged.
+    A record is written before its messages are learned. So an acknowledged message survives a kill of the process and,
+    after `sync`, a power cut. Each line of a file is a record with its checksum and its number. A kill may truncate the
+    last line; it has not been acknowledged.
 
-    Each snapshot begins a new file, and has the number of its first record. The files since the last but one checkpoint
-    stay: a run resumes from that checkpoint if the newest one is damaged. Records are numbered through all files, so
-    that whoever reads them notices those that a copy or a restored checkpoint lacks: only `allow_gap` goes on without
-    them. A damaged record is lost alone.
+    Each snapshot begins a new file, and holds the number of its first record. The files since the last but one
+    checkpoint are kept: a run resumes from that checkpoint if the newest one is damaged. Records are numbered across
+    all files, so that records missing from a copy or a restored checkpoint are noticed; only `allow_gap` continues
+    without them. Damage to a record affects no other record.
 
     A journal is also the `LabelStore` of an `ActiveLearning`: it keeps the labels that can still be taken back.
 
-    Its path is the file of the checkpoint, `None` to write nothing, and `begun_with` names the model before the first
-    one. It is `safe` if `sync` will be called. Hold the lock, which is the model's, to call a method that writes. If a
-    record cannot be written (OSError), or would not come back as it is (ValueError, TypeError), the journal has nothing
-    of it.
+    Its path is the file of the checkpoint, or `None` to write nothing; `begun_with` identifies the model before the
+    first checkpoint. It is `safe` if `sync` will be called. Hold the model's lock to call a method that writes. If a
+    record cannot be written (OSError), or JSON would change it (ValueError, TypeError), the journal holds no part of
+    it.
     """
 
     def __init__(
@@ -70,26 +70,26 @@ class Journal:
         self._begun_with, self._allow_gap = begun_with, allow_gap
         self._files = Companions(self.path)
         self._reads, self._writes = path is not None, path is not None and not reads_only
-        self.waiting: dict[int, Entry] = {}  # labels that are not learned yet, by the number of their message
-        self.n_written = self.n_synced = 0  # records; those that are flushed to the disk
-        self.error: str | None = None  # why the newest record could not be written
-        self._n_failed = 0  # its bytes
+        self.waiting: dict[int, Entry] = {}  # labels not learned yet, by the number of their message
+        self.n_written = self.n_synced = 0  # records; records flushed to the disk
+        self.error: str | None = None  # the reason if the newest record could not be written
+        self._n_failed = 0  # the size of this record in bytes
         self._lock = lock
-        self._name, self._number = os.urandom(4).hex(), 0  # all files have the name, this one the number
-        self._n_records = 0  # of all files, also of those that are gone; the number of the next one
+        self._name, self._number = os.urandom(4).hex(), 0  # all files share the name; this file has the number
+        self._n_records = 0  # in all files, also removed ones; the number of the next record
         self._newest: tuple[str, int, int] | None = None  # the position in the newest checkpoint
-        self._file: IO[bytes] | None = None  # made for its first record
+        self._file: IO[bytes] | None = None  # created for its first record
         self._end = 0  # the size of the file after its last record
-        self._open: Sequence[Entry] = ()  # the entries of the last record that had any
+        self._open: Sequence[Entry] = ()  # the entries of the last record that had entries
         self._open_record = 0  # the number of that record
-        self._n_committed = 0  # how many of `_open` are learned
-        # The number of a record, and how many of its last entries will not be learned; the next record says so.
+        self._n_committed = 0  # number of entries of `_open` that are learned
+        # The number of a record, and the number of its last entries that will not be learned; the next record says it.
         self._aborted: tuple[int, int] | None = None
         self._failed: int | None = None  # the number of the file whose flush failed
 
     def entries(self, position: object) -> Iterator[list[Entry]]:
-        """The entries written after a checkpoint, in order, given what `rotate` returned for it; `None` if it has no
-        journal, or there is no checkpoint. At the end `waiting` has the labels that are not learned. It raises a
+        """The entries written after a checkpoint, in order. `position` is the value of `rotate` for the checkpoint, or
+        `None` if it has no journal or does not exist. At the end, `waiting` has the labels that are not learned. A
         ValueError if the journal belongs to another checkpoint, was begun with another model, or lacks records.
         """
         files = self._files.journals() if self._reads else {}
@@ -102,7 +102,7 @@ class Journal:
             if names != {name}:
                 raise ValueError(f"{path} is the journal of another checkpoint; move it away, or remove it")
         self._name = min(names, default=self._name)
-        first, entries_held, of_held = self._number, list[Entry](), None  # those of the last record, and its number
+        first, entries_held, of_held = self._number, list[Entry](), None  # the last record, its number
         for file, record in self._numbered(files, first):
             number, before = record.get("n"), record.get("begun_with", self._begun_with)
             if position is None and before != self._begun_with:
@@ -129,7 +129,7 @@ class Journal:
         yield entries_held
 
     def _numbered(self, files: dict[tuple[str, int], Path], first: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Each record from the `first` file on, with the number of its file; a ValueError where some are missing."""
+        """Each record from the file `first` on, with the number of its file; a ValueError if records are missing."""
         before, n_damaged = self.path.name, 0
         for (_, file), path in sorted(files.items()):
             if file < first:
@@ -138,40 +138,40 @@ class Journal:
                 if record is None:
                     n_damaged += 1
                     continue
-                if "n" in record:  # not in earlier versions
+                if "n" in record:  # older versions lack it
                     self._check_follows(record["n"], n_damaged, before, path.name)
                     self._n_records, n_damaged = record["n"] + 1, 0
                 yield file, record
                 before = path.name
-            self._number = file + 1  # a new file, as the last line of this one may be truncated
+            self._number = file + 1  # a new file: the last line of this one may be truncated
         self._n_records += n_damaged
 
     def _check_follows(self, number: int, n_damaged: int, before: str, name: str) -> None:
-        """Raise a ValueError, or tell, if a record is not the next one, or only damaged ones are missing."""
+        """Check that a record is the next one: report damaged records; raise a ValueError if others are missing."""
         if 0 <= (n_missing := number - self._n_records) <= n_damaged:
             return
         between = f"between {before} and " if before != name else "within "
         lack = f"the journal lacks {n_missing:,} record{'s' * (n_missing != 1)} {between}{name}"
         if n_missing < 0:
-            lack = f"the journal does not go on from {before} to {name}, which is of another copy"
+            lack = f"the journal has a break between {before} and {name}, which belongs to another copy"
         if not self._allow_gap:
             raise ValueError(f"{lack}: restore all files of one backup, or learn only what is there by --allow-gap")
-        log.warning(f"{self.path}: {lack}; going on without")
+        log.warning(f"{self.path}: {lack}; continuing without")
 
     def goes_on(self, position: object) -> bool:
-        """Whether anything was written after a checkpoint with this position, of which nothing is read.
+        """Whether anything was written after a checkpoint with this position. No records are read.
 
         Raises
         ------
         OSError, TypeError, ValueError
-            If the files cannot be listed, or it is no position.
+            If the files cannot be listed, or the position is not valid.
         """
         name, first, _ = _checked(position)
         files = self._files.journals().items()
         return any(of == name and number >= first and path.stat().st_size for (of, number), path in files)
 
     def learn(self, entries: Sequence[Entry], resolved: Sequence[int] = ()) -> None:
-        """Record entries before they are learned, and the numbers of messages whose labels wait no longer."""
+        """Record entries before they are learned, and the numbers of messages whose labels no longer wait."""
         if entries or resolved:
             number = self._n_records
             self._write({"entries": entries, "resolved": resolved})
@@ -180,12 +180,12 @@ class Journal:
                 self.waiting.pop(number, None)
 
     def commit(self, n: int) -> None:
-        """Take note that the next `n` messages of the last record are learned."""
+        """Record that the next `n` messages of the last record are learned."""
         self._n_committed += n
 
     def abort(self) -> None:
-        """Take note that the rest of the last record is not learned; if that cannot be written, the next record says
-        so.
+        """Record that the rest of the last record is not learned; if this cannot be written now, the next record says
+        it.
         """
         n = len(self._open) - self._n_committed
         if n > 0:
@@ -193,12 +193,12 @@ class Journal:
             self._write({})
 
     def try_again(self) -> None:
-        """See whether a record as long as the one that failed can be written now."""
+        """Test whether a record of the size of the failed one can be written now."""
         self._check()
         if self._writes and self._n_failed:
             self._append(b" " * self._n_failed)
             assert self._file is not None
-            with suppress(OSError):  # then the next record is written over it
+            with suppress(OSError):  # the next record is written over it
                 self._file.truncate(self._end)
 
     def given(self, message: Waiting, label: Truth) -> None:
@@ -228,7 +228,7 @@ class Journal:
             begin |= {"entries": tail, "rest": self._open_record}
         try:
             if begin:
-                self._put(begin)  # a single record, which is written whole or not at all
+                self._put(begin)  # a single record, written whole or not at all
         except OSError:
             with suppress(OSError):
                 self.close()
@@ -247,7 +247,7 @@ class Journal:
         return position
 
     def written(self, position: object) -> None:
-        """Take note that a checkpoint is written; remove the files that neither it nor the one before needs."""
+        """Record that a checkpoint is written; remove the files that neither it nor the previous one needs."""
         newest = _checked(position)
         with self._lock:
             if self._failed is not None and self._failed < newest[1]:
@@ -259,8 +259,8 @@ class Journal:
                     path.unlink()
 
     def sync(self) -> None:
-        """Flush to the disk, so that all records written by now outlive a power cut; an OSError if that failed, now or
-        since the newest checkpoint.
+        """Flush to the disk, so that all records written so far survive a power cut; an OSError if a flush failed, now
+        or since the newest checkpoint.
         """
         with self._lock:
             self._check()
@@ -275,11 +275,11 @@ class Journal:
             finally:
                 os.close(file)
         with self._lock:
-            self._check()  # as `rotate` may have failed to flush the file before
+            self._check()  # `rotate` may have failed to flush the previous file
             self.n_synced = max(n, self.n_synced)
 
     def close(self) -> None:
-        """Close the file; later records are written to a new one."""
+        """Close the file; later records go to a new one."""
         if self._file is not None:
             file, self._file, self._end = self._file, None, 0
             self._number += 1
@@ -312,7 +312,7 @@ class Journal:
         try:
             text = orjson.dumps(record)
         except TypeError:  # a lone surrogate, or an int beyond 64 bits
-            # Escapes would join two lone surrogates that make a pair.
+            # Escapes would join two lone surrogates into a pair.
             text = json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass")
         line = b"%08x %s\n" % (zlib.crc32(text), text)
         self._append(line)
@@ -322,7 +322,7 @@ class Journal:
         self.n_written += 1
 
     def _append(self, line: bytes) -> None:
-        """Write behind the last record; whatever fails or interrupts it, nothing of it stays."""
+        """Write after the last record; after an error or an interrupt no part of it stays in the file."""
         try:
             self._file = self._file or self._made()
             self._file.seek(self._end)
@@ -358,7 +358,7 @@ class Journal:
 
 
 def _checked(position: object) -> tuple[str, int, int]:
-    """The name, the file and the number of the first record after a checkpoint; earlier versions had no numbers."""
+    """The name, the file and the number of the first record after a checkpoint; older versions had no numbers."""
     try:
         name, file, *number = position if isinstance(position, (list, tuple)) else ()
         (n_records,) = number or [0]
@@ -368,7 +368,7 @@ def _checked(position: object) -> tuple[str, int, int]:
 
 
 def _records(path: Path) -> Iterator[dict[str, Any] | None]:
-    """The records of a file, `None` for each that is damaged; a last line that is truncated is none."""
+    """The records of a file, `None` for each damaged one; a truncated last line is no record."""
     with open(path, "rb") as file:
         if not _begins_journal(file.read(10)):
             raise ValueError(f"{path} must be a journal, got another file; move it away")
@@ -383,7 +383,7 @@ def _records(path: Path) -> Iterator[dict[str, Any] | None]:
 
 
 def _texts(line: bytes) -> Iterator[bytes | None]:
-    """The text of the record in a line, `None` if it is damaged. If a line end is, the line holds two records."""
+    """The text of the record in a line, `None` if it is damaged. If a line end is damaged, the line has two records."""
     while line:
         checksum, begin = 0, 9
         begins = () if line[:9] == b"%08x " % zlib.crc32(line[9:-1]) else _begins_record(line, 10)
@@ -417,8 +417,8 @@ def _as_json(entry: Entry) -> Entry:
 
 
 def check_exact(value: object) -> None:
-    """Raise a ValueError or TypeError about a message that JSON, and so the journal, would not give back as it is: one
-    with NaN or an infinite number, with an object that JSON does not have, or with very deep values.
+    """Raise a ValueError or TypeError about a message that JSON, and so the journal, would change: with NaN or an
+    infinite number, with an object that JSON does not have, or with very deep values.
     """
     if isinstance(value, str):
         return

@@ -1,4 +1,4 @@
-"""Which labels may be learned, and how many."""
+"""Checks of the labels that may be learned, and of their number."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stream_pegasos.streams.example import Truth
 
 __all__ = ["LabelChecks", "each_label"]
 
-MOST_ANSWERED = 2_000_000  # labels in the answer to a request, where a message may have several
+MOST_ANSWERED = 2_000_000  # labels in the answers to a request, if a message may have several
 
 
 class LabelChecks:
-    """Refuses labels that must not be learned, before anything is learned: those that are none of `labels`, if there
-    are such, and those beyond the `most` that the model may learn here.
+    """Refuses labels before any is learned: labels outside `labels`, if that is given, and labels beyond `most`, the
+    largest number that the model may learn here.
     """
 
     def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
@@ -28,7 +28,7 @@ class LabelChecks:
         self._meant = LabelsMeant()
 
     def meant(self, recent_labels: Iterable[Truth]) -> LabelsMeant:
-        """Says which label is meant beside those of the model and those that people gave, and which may be learned."""
+        """The rule that finds the label that a value means, among those of the model, `recent_labels` and `labels`."""
         labels = [*self._monitor.model.classes, *each_label(recent_labels)]
         if self._labels is not None:
             return LabelsMeant(labels, self._labels)
@@ -38,8 +38,8 @@ class LabelChecks:
         return self._meant
 
     def plain(self, label: object) -> Any:
-        """A label in any form that the model takes as a plain one: where a message may have several, a tuple of those
-        that hold, or a dict if it says of some that they do not. It raises what `learn_one` does.
+        """A label in its plain form, from any form that the model takes. If a message may have several labels, this is
+        a tuple of those that hold, or a dict if some do not hold. It raises the errors of `learn_one`.
         """
         if self._monitor.kind != LABELS:
             return check_label(label)
@@ -49,8 +49,9 @@ class LabelChecks:
     def check(
         self, labels: Sequence[Truth | dict[Label, bool]], recent_labels: Iterable[Truth], weights: Sequence[float]
     ) -> int:
-        """Check that labels may be learned beside those that people gave; return how many the model will then know. A
-        ValueError or TypeError tells of one that may not, or of too many, as if a column of ids were the label.
+        """Check that labels may be learned, beside those that people gave; return the number of labels that the model
+        then knows. A ValueError or TypeError if one may not be learned, or if there are too many, e.g. if a column of
+        ids is used as the label.
         """
         if self._labels is not None:
             label_reader = self.meant(recent_labels)
@@ -73,5 +74,5 @@ class LabelChecks:
 
 
 def each_label(labels: Iterable[Truth | dict[Label, bool]]) -> list[Label]:
-    """The single labels of messages that may have several."""
+    """The single labels of messages that may have several labels."""
     return [single for label in labels for single in (label if isinstance(label, (tuple, dict)) else (label,))]

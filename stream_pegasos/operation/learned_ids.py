@@ -1,4 +1,4 @@
-"""Which messages were learned, by their ids."""
+"""The ids of learned messages."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from stream_pegasos.streams.example import Id
 NEW, KNOWN, CORRECTED = "new", "known", "corrected"
 
 
-# A lesson stands above the digest of the label: 1 + 16 · log2(1 / lesson); 0 if nobody knows; the most if it was none.
+# The lesson is stored in the bits above the digest of the label: 1 + 16 · log2(1 / lesson); 0 if it is unknown; the
+# largest value if it was 0.
 OF_DIGEST, NO_LESSON, IN_HALF = 48, 255, 16
 UNKNOWN = itertools.repeat(None)
 
 
 class IdMemory:
-    """The ids of the newest messages learned, each with its label and how much it taught, in constant memory; 1 and
-    `"1"` are two ids.
+    """The ids of the newest learned messages, each with its label and its lesson, in constant memory; 1 and `"1"` are
+    different ids.
     """
 
     def __init__(self, window: int = 100_000) -> None:
-        # The digest of the label of each, and its lesson.
+        # The digest of each label, with the lesson.
         self._ids: Recent[Id, int] = Recent(window, name="the window of ids")
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
-        """Which ids are not known; a message without an id is new."""
+        """Whether each id is unknown; a message without an id is new."""
         return [id is None or id not in self._ids for id in ids]
 
     def has(self, id: Id, label: object) -> bool:
-        """Whether a message was learned with this label."""
+        """Whether the message with this id was learned with this label."""
         return id in self._ids and _decode_label(self._ids[id]) == _digest(label)
 
     def lesson(self, id: Id) -> float | None:
-        """What the probability of its label lacked when a message was learned, 0 if nothing moved; `None` if nobody
-        knows.
+        """The lesson of a message: 1 minus the probability of its label when it was learned; 0 if nothing was learned;
+        `None` if unknown.
         """
         number = self._ids.get(id, 0) >> OF_DIGEST
         return 0.0 if number == NO_LESSON else 2.0 ** ((1 - number) / IN_HALF) if number else None
@@ -50,7 +51,7 @@ class IdMemory:
         self._ids.pop(id, None)
 
     def compared(self, ids: Iterable[Id | None], labels: Iterable[Any]) -> list[str]:
-        """For each message: "new", "known" with this label, or "corrected", as it is known with another label."""
+        """For each message: "new", "known" with this label, or "corrected" if it is known with another label."""
         labels_met: dict[Id, int] = {}
         outcomes = []
         for id, label in zip(ids, labels, strict=True):
@@ -78,7 +79,7 @@ class IdMemory:
         return list(self._ids.values())
 
     def set_state(self, ids: str, digests: str) -> None:
-        """Replace all ids and digests by those of two JSON lists; a ValueError if they are none."""
+        """Replace all ids and digests by those of two JSON lists; a ValueError if they are not valid."""
         known_ids, labels = _list(ids, int, str), _list(digests, int)
         if len(labels) != len(known_ids):
             raise ValueError("the ids must be a list")
@@ -111,7 +112,7 @@ def _decode_label(number: int) -> int:
 
 
 def _digest(label: object) -> int:
-    """A number for a label, or for the labels that hold in any order; `True` is 1, as for a model."""
+    """A number for a label, or for several labels in any order; `True` is equal to 1, as in a model."""
     label = labels_that_hold(label) if isinstance(label, dict) else label
     parts: Sequence[Any] = sorted({*map(_spelled, label)}) if isinstance(label, tuple) else _spelled(label)
     return _decode_digest(repr(parts))

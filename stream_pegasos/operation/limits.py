@@ -1,4 +1,4 @@
-"""The limits of whatever comes from outside."""
+"""Limits of input from outside."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from stream_pegasos.learners.label_meaning import LONGEST_LABEL
 
 __all__ = ["LARGEST_HEAD", "LONGEST_ID", "Allowed", "Limits"]
 
-LARGEST_HEAD = 64 << 10  # bytes of a request before its body, and of what follows the body
+LARGEST_HEAD = 64 << 10  # bytes of a request before its body, and of the part after the body
 LONGEST_EXPLAINED = 20_000  # characters
 LONGEST_ID = 200  # characters
 MOST_LABELS = 1_000  # of a message
 
 
 class Allowed(NamedTuple):
-    """What one request may have."""
+    """The size limits of one request."""
 
     items: int  # messages, or texts that describe labels
     text: int  # characters of each
-    label: int  # characters of a label that the model does not know
+    label: int  # characters of a label that is new to the model
     labels: int  # of a message
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a client may ask for."""
+    """The limits for a client."""
 
     body: int = 8 << 20  # bytes of a request
     text: int = 1_000_000  # characters
     batch: int = 10_000  # messages in a request
-    # At a time; what comes beyond that is answered by 503. A proxy ends connections that send nothing or half a head,
-    # and limits those of each client.
+    # The number at the same time; more are answered by 503. A proxy ends connections that send nothing or half a head,
+    # and limits the connections of each client.
     connections: int = 1024
-    seconds: float = 30.0  # in which a client has to send the body of a request
-    idle_seconds: int = 75  # for which a connection stays open between two requests: longer than proxies keep one
-    classes: int = 10_000  # labels that the model may learn here; each takes memory for good
+    seconds: float = 30.0  # for a client to send the body of a request
+    idle_seconds: int = 75  # for a connection between two requests: longer than proxies keep one
+    classes: int = 10_000  # labels that the model may learn here; each takes memory permanently
 
     @cached_property
     def request_limits(self) -> Allowed:

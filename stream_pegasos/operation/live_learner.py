@@ -1,4 +1,4 @@
-"""A text model that predicts and learns, and what belongs to it."""
+"""A text model that predicts and learns, with its monitor, checkpoints, journal and limits."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ log = logging.getLogger(__name__)
 
 
 class EndingError(Exception):
-    """Nothing is learned any more."""
+    """Learning has ended."""
 
 
 class LiveLearner:
     """A `TextClassifier` that predicts and learns, with its monitor, its checkpoints, its journal and its limits.
 
-    The progress is what the checkpoint holds beside the model. `begun_with` names the model where there is no
-    checkpoint, and `allow_gap` goes on where the journal lacks messages: see `Journal`. With checkpoints the journal is
-    the store of `active_learning`. With `sync` the answer to a request waits until the journal is flushed to the disk.
+    The progress is the state in the checkpoint beside the model. `begun_with` identifies the model if there is no
+    checkpoint; `allow_gap` continues if the journal lacks messages: see `Journal`. With checkpoints, the journal is the
+    store of `active_learning`. With `sync`, the answer to a request waits until the journal is flushed to the disk.
 
-    Of `labels`, the only ones that may be learned from now on, true, `"true"` and 1 are one, and have to be written as
-    the model knows it.
+    If `labels` is given, only these may be learned from now on. In it, true, `"true"` and 1 are the same, and must be
+    written as the model knows it.
 
-    `teaching` asks a teacher about messages that are predicted; `learn_taught` learns what it answers.
+    `teaching` asks a teacher about messages that are predicted; `learn_taught` learns the answers.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class LiveLearner:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields that a message is made of; none where it is a text."""
+        """The fields of a message; empty if a message is a text."""
         features = self.model.features
         return () if features.takes_text else features.fields
 
@@ -135,13 +135,13 @@ class LiveLearner:
             pass
 
     def close(self, last: bool = True) -> None:
-        """Write a last checkpoint, if `last`, and end; an OSError if it could not be written."""
+        """Write a last checkpoint, if `last` is true, and end; an OSError if it could not be written."""
         if self.teaching is not None:
             self.teaching.close()
         self._learning.close(last)
 
     async def predict(self, X: list[Message], ids: Sequence[Id | None] | None = None) -> list[Answer]:
-        """The answer to each message. People are asked to label those whose ids are new."""
+        """The answer to each message. People are asked to label messages with new ids."""
         await self._encode(X)
         answers: list[Answer] = []
         messages = [*zip(X, [None] * len(X) if ids is None else ids, strict=True)]
@@ -150,7 +150,7 @@ class LiveLearner:
         return answers
 
     async def _encode(self, X: Sequence[Message]) -> None:
-        """Have the model's encoder read the messages, if it has one, while other requests are answered."""
+        """Let the model's encoder read the messages, if it has one; other requests are answered meanwhile."""
         if self.model.features.encoder is not None:
             await self._encoding.encode(X)
 
@@ -170,20 +170,19 @@ class LiveLearner:
         return answers
 
     async def learn(self, examples: list[Labelled], ids: Sequence[Id | None] | None = None) -> list[Answer]:
-        """Predict each message, then learn it, unless its id was learned before with this label. An answer says whether
-        its message is `learned`. A new label for a known id is a `correction`: "taken back" if the old label was not
+        """Predict each message, then learn it, unless its id was learned before with this label. Each answer has
+        `learned` true or false. A new label for a known id is a `correction`: "taken back" if the old label was not
         learned yet, else "taught anew".
 
-        A label has any form that the model learns. With checkpoints a message is a text or has fields with values of
-        JSON, and an id is a str or an int, as the journal gives back these alone.
+        A label may have any form that the model learns. With checkpoints, a message is a text or has fields with JSON
+        values, and an id is a str or an int: the journal can restore only these.
 
-        Nothing is learned where it raises an EndingError, an OSError of the journal, or a ValueError or TypeError about
-        what is given. After a RuntimeError the messages before the fault are learned; `learned_ids` tells how far it
-        came.
+        After an EndingError, an OSError of the journal, or a ValueError or TypeError about the arguments, nothing is
+        learned. After a RuntimeError, the messages before the fault are learned; `learned_ids` shows which.
         """
-        if self.active_learning.of_file:  # whose labels are written down by themselves
+        if self.active_learning.of_file:  # its labels are stored elsewhere
             raise ValueError("labels are for the messages of the file here: give them by POST /teach")
-        async with self.learning_lock:  # no other labels become known between the check and the learning
+        async with self.learning_lock:  # no new labels between the check and the learning
             self._check_runs()
             examples = [(x, self.labels.plain(y), *map(plain_weight, weight[:1])) for x, y, *weight in examples]
             answers = await self._learn_all(examples, [None] * len(examples) if ids is None else ids)
@@ -191,8 +190,8 @@ class LiveLearner:
         return answers
 
     async def describe_labels(self, descriptions: Descriptions) -> dict[str, Any]:
-        """Learn what labels mean, as `TextClassifier.describe` does. It returns how many texts were learned, and which
-        labels are left out, and raises what `learn` does.
+        """Learn descriptions of labels, as `TextClassifier.describe` does. Return the number of texts learned and the
+        labels left out. It raises the errors of `learn`.
         """
         lessons = self.model.make_lessons(descriptions)
         await self.learn([(make_message(x), y, lessons.w) for x, y in zip(lessons.X, lessons.y, strict=True)])
@@ -205,7 +204,7 @@ class LiveLearner:
     async def _learn_all(
         self, examples: list[Labelled], ids: Sequence[Id | None], number_waiting: int | None = None
     ) -> list[Answer]:
-        """Learn all these messages; `given` is the number of the message whose label waited until now, if any."""
+        """Learn all these messages; `number_waiting` is that of the message whose label has waited, if any."""
         X, labels = [example[0] for example in examples], [example[1] for example in examples]
         of_people = ids
         if self.teaching is not None:
@@ -238,7 +237,7 @@ class LiveLearner:
                 given_label.message.number for given_label, _ in self.active_learning.given()
             } - self._journal.waiting.keys()
             with self._lock, suppress(OSError):
-                for other in superseded:  # whose labels the record of these messages has ended
+                for other in superseded:  # the record of these messages has ended their labels
                     if other is not None and other.message.number in waiting:
                         self._journal.given(other.message, other.label)
             if before == self.model.n_learned or not isinstance(error, (TypeError, ValueError)):
@@ -253,13 +252,13 @@ class LiveLearner:
         ]
 
     async def unlearn(self, X: Sequence[Message], ids: Sequence[Id]) -> list[str]:
-        """Forget what was learned by each id, as `DurableLearning.unlearn` does. It raises what `learn` does; nothing
-        is forgotten then.
+        """Forget the lesson of each id, as `DurableLearning.unlearn` does. It raises the errors of `learn`; then
+        nothing is forgotten.
         """
         async with self.learning_lock:
             self._check_runs()
             await self._encode(X)
-            predict_block(self.model, [*X], [])  # which raises where a message would be refused
+            predict_block(self.model, [*X], [])  # raises an error if a message would be refused
             entries: list[Entry] = [(x, None, 1.0, id) for x, id in zip(X, ids, strict=True)]
             superseded = self.active_learning.superseded(X, ids)
             with self._lock:
@@ -274,7 +273,7 @@ class LiveLearner:
         return outcomes
 
     async def sync(self) -> None:
-        """Wait until the journal is flushed to the disk; requests that wait together share one flush."""
+        """Wait until the journal is flushed to the disk; requests that wait at the same time share one flush."""
         journal = self._journal
         if journal.safe:
             n = journal.n_written
@@ -283,7 +282,7 @@ class LiveLearner:
                     await asyncio.to_thread(journal.sync)
 
     async def learn_given(self, at_once: bool = False) -> None:
-        """Learn the labels of people that can no longer be taken back, or `at_once` all of them."""
+        """Learn the labels of people that can no longer be taken back, or all of them if `at_once`."""
         async with self.learning_lock:  # no label is learned twice
             held_labels = []
             try:
@@ -299,7 +298,7 @@ class LiveLearner:
                 self.active_learning.hold(held_labels)
 
     async def learn_taught(self) -> None:
-        """Learn what the teacher answered, unless a person labelled the message meanwhile."""
+        """Learn the teacher's answers, except for messages that a person labelled meanwhile."""
         if self.teaching is None:
             return
         async with self.learning_lock:
@@ -327,7 +326,7 @@ class LiveLearner:
 
     @property
     def labels_meant(self) -> LabelsMeant:
-        """Says which label is meant beside those of the model and those that people gave."""
+        """The rule that finds the label that a value means, among those of the model and those that people gave."""
         return self.labels.meant(self.given_labels())
 
     def given_labels(self) -> list[Truth]:
@@ -354,14 +353,14 @@ class LiveLearner:
             return self.monitor.wrong.search(search, first)
 
     async def correct(self, number: int, label: Truth) -> Answer:
-        """Learn one of the wrong answers with the label that is right, as a correction. It raises what `learn` does,
-        and a LookupError if the message is not kept.
+        """Learn one of the wrong answers with the right label, as a correction. It raises the errors of `learn`, and a
+        LookupError if the message is not kept.
         """
         with self._lock:
             wrong = self.monitor.wrong.take(number)
             (is_new,) = self._learning.ids.are_new([wrong.id])
         assert wrong.example is not None
-        # Without an id nothing is known of the lesson that was wrong: a double one takes it back, too.
+        # Without an id the wrong lesson is unknown: a double weight undoes it, too.
         weight = 2.0 * get_weight(wrong.example) if is_new else get_weight(wrong.example)
         try:
             (answer,) = await self.learn([(wrong.example[0], label, weight)], [wrong.id])
@@ -397,8 +396,8 @@ class LiveLearner:
         return {**described, "parameters": parameters}
 
     def health(self) -> str:
-        """Which of checkpoints and journal fail, or "ok" if neither does."""
-        if not self.can_learn:  # nobody may send anything to learn meanwhile
+        """The failing parts among checkpoints and journal, or "ok" if none fails."""
+        if not self.can_learn:  # no request can repair it meanwhile
             with self._lock, suppress(OSError):
                 self._journal.try_again()
         fails = {"checkpoints fail": self.checkpoints, "the journal fails": self._journal}
@@ -406,5 +405,5 @@ class LiveLearner:
 
     @property
     def can_learn(self) -> bool:
-        """Whether the journal took the newest record."""
+        """Whether the journal accepted the newest record."""
         return self._journal.error is None

@@ -1,4 +1,4 @@
-"""Small requests are predicted or encoded together, and large ones in slices, between which others are answered."""
+"""Batches of small requests, predicted or encoded together; large requests in slices, so that others are answered."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from stream_pegasos.features.message import Message, grouped
 
 __all__ = ["A_MESSAGE", "SLICE", "EncodingQueue", "MicroBatching", "give_way", "slices"]
 
-SLICE = 50_000  # characters of a slice, about
-A_MESSAGE = 100  # characters that each message counts beside its text
+SLICE = 50_000  # approximate number of characters of a slice
+A_MESSAGE = 100  # characters added for each message
 
 
 class _Request(NamedTuple):
@@ -26,9 +26,9 @@ class _Request(NamedTuple):
 
 
 class MicroBatching:
-    """Answers all requests of one turn of the event loop by one call, which takes far less time than one call each.
-    Where that call fails, each request is answered by a call of its own. A batch is full once its items have the size
-    `most` together.
+    """Answers all requests of one turn of the event loop by one call, which is much faster than a call for each. If
+    this call fails, each request is answered by a call of its own. A batch is full when its items have the total size
+    `most`.
     """
 
     def __init__(self, answer: Callable[[list[Any]], list[Any]], most: int) -> None:
@@ -36,7 +36,7 @@ class MicroBatching:
         self._waiting: deque[_Request] = deque()
 
     async def answers(self, items: Sequence[Any], size: int) -> list[Any]:
-        """The answer to each item; `size` is that of all of them."""
+        """The answer to each item; `size` is the total size of the items."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._answer_next)
@@ -58,7 +58,7 @@ class MicroBatching:
         for requests, answers in batch_then_single(batch, answered, Exception):
             for request in requests:
                 own = answers if isinstance(answers, Exception) else [*itertools.islice(answers, len(request.items))]
-                if request.answers.done():  # as of a client that is gone
+                if request.answers.done():  # e.g. the client has left
                     continue
                 if isinstance(own, Exception):
                     request.answers.set_exception(own)
@@ -67,10 +67,10 @@ class MicroBatching:
 
 
 class EncodingQueue:
-    """Has the vectors of messages made before these are predicted or learned, which then finds them ready.
+    """Makes the vectors of messages before these are predicted or learned.
 
-    One thread encodes. What comes meanwhile waits, and is encoded together. What `encode` raises is lost, unless the
-    server of the encoder is away.
+    One thread encodes. Messages that come meanwhile wait, and are encoded together. An error of `encode` is dropped,
+    unless the server of the encoder is away.
     """
 
     def __init__(self, encode: Callable[[list[Message]], Any]) -> None:
@@ -91,14 +91,14 @@ class EncodingQueue:
             batch, self._waiting = self._waiting, []
             away = None
             try:
-                with suppress(Exception):  # any that an encoder raises: those that wait now are encoded all the same
+                with suppress(Exception):  # an encoder may raise any error; waiting messages are still encoded
                     try:
                         await asyncio.to_thread(self._encode, [x for X, _ in batch for x in X])
                     except EncoderAwayError as error:
                         away = error
             finally:
                 for _, future in batch:
-                    if future.done():  # as of a client that is gone
+                    if future.done():  # e.g. the client has left
                         continue
                     if away is None:
                         future.set_result(None)
@@ -107,7 +107,7 @@ class EncodingQueue:
 
 
 async def give_way() -> None:
-    """Let other requests run, and ignore a cancellation: a request is learned as a whole."""
+    """Let other requests run, and ignore a cancellation: a request is learned completely."""
     try:
         await asyncio.sleep(0)
     except asyncio.CancelledError:

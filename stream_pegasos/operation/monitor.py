@@ -1,4 +1,4 @@
-"""Monitoring a model at work: scores, the newest messages, the words with the largest weights."""
+"""Monitoring of a model at work: scores, the newest messages, and the words with the largest weights."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ MOST_DRIFTS = 200
 NEWEST = 20
 LONGEST_TEXT = 300  # characters shown of a message
 SECONDS_OF_RATE = 10
-# Naming hashed features may take this share of the time; the most seconds that are saved up for it, and used at once.
+# The share of time for naming hashed features; the largest number of seconds saved up for it, and used at once.
 SHARE_FOR_NAMES, MOST_FOR_NAMES, FOR_NAMES_AT_ONCE = 0.02, 1.0, 0.01
 MOST_WAITING = 64  # messages whose outcomes are counted together
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
-# The columns of a curve in a state of 0.2.0, which does not name them.
+# The columns of a curve in a state of version 0.2.0, which does not name them.
 OF_VERSION_0_2 = {
     CLASSES: ("n", "accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc"),
     ORDERED: ("n", "accuracy", "mean_absolute_error", "window_accuracy"),
@@ -55,8 +55,8 @@ OF_VERSION_0_2 = {
 
 
 class Monitor:
-    """Follows a text model as it predicts and learns, in constant memory but for the counts of each class. Hold its
-    lock to read it while another thread learns.
+    """Follows a text model while it predicts and learns, in constant memory except for the counts of each class. Hold
+    its lock to read it while another thread learns.
     """
 
     def __init__(self, model: TextClassifier, window: int = 1_000) -> None:
@@ -80,7 +80,7 @@ class Monitor:
         self._has_weights = Capability.WEIGHTS in model.capabilities
 
     def learned(self, examples: list[Labelled], block: PredictedBlock, ids: Iterable[Id | None] = NOTHING) -> None:
-        """Count messages that were predicted, then learned, each by its id if it has one."""
+        """Count messages that were predicted, then learned, each with its id if it has one."""
         self._curve.wait(block.outcomes(self.model))
         n = self._score.n + self._curve.n_waiting
         if self._curve.n_waiting >= MOST_WAITING:
@@ -115,7 +115,7 @@ class Monitor:
 
     @contextmanager
     def learning_again(self) -> Iterator[None]:
-        """Messages that are learned meanwhile came before, and nobody knows when."""
+        """Within this context, learned messages are repetitions: they came before, at an unknown time."""
         self._learns_again = True
         try:
             yield
@@ -123,7 +123,7 @@ class Monitor:
             self._learns_again = False
 
     def refused(self, request: str, status: str, reason: str, is_failure: bool) -> None:
-        """Keep why a request was refused, and count it if the service failed."""
+        """Keep the reason of a refused request, and count it if the service failed."""
         self.n_failed += is_failure
         self.failures.add(request, status, reason)
 
@@ -134,7 +134,7 @@ class Monitor:
 
     @property
     def score(self) -> Score:
-        """The score of all that was learned."""
+        """The score of all learned messages."""
         self._count_waiting()
         return self._score
 
@@ -142,7 +142,7 @@ class Monitor:
         self._curve.count_waiting(self._score, self._curve_point)
 
     def describe(self) -> dict[str, Any]:
-        """What the model is, without its labels."""
+        """The description of the model, without its labels."""
         model = self.model
         return {
             "kind": type(model).__name__,
@@ -153,8 +153,8 @@ class Monitor:
         }
 
     def view(self) -> dict[str, Any]:
-        """All metrics and the newest messages, as values for JSON; `None` for what is not known yet. It has only the
-        commonest classes; `classes` and `words` have all.
+        """All metrics and the newest messages, as values for JSON; `None` for unknown values. It has only the most
+        frequent classes; `classes` and `words` have all.
         """
         score, n, model = self.score, self.score.n, self.model
         points = self._curve.rows
@@ -204,13 +204,13 @@ class Monitor:
         }
 
     def classes(self, search: str = "", limit: int = MOST_CLASSES) -> dict[str, Any]:
-        """How well classes are predicted, the commonest first. `search` is a part of their label, in upper or lower
-        case; `n` is the number of classes found, of which the first `limit` are returned.
+        """The quality of predictions by class, the most frequent class first. `search` is a part of a label, in upper
+        or lower case; `n` is the number of classes that match, and the first `limit` of them are returned.
         """
         score, part = self.score, search.casefold()
         rows = score.class_rows()
         labels_met = set(score.tally.labels)
-        # The model may have learned labels that this monitor has not met.
+        # The model may have learned labels that are new to this monitor.
         new = (label for label in self.model.classes if label not in labels_met)
         rows += [ClassRow(label, math.nan, math.nan, math.nan, 0) for label in new]
         matching = [row for row in rows if part in str(row.label).casefold()]
@@ -218,12 +218,12 @@ class Monitor:
         return {"n": len(matching), "classes": rates}
 
     def counts(self, labels: Sequence[Label]) -> list[int]:
-        """How many messages of each label were learned here."""
+        """The number of messages of each label that were learned here."""
         tally = self.score.tally
         return [int(tally.row(label)[0]) for label in labels]
 
     def get_state(self) -> dict[str, Any]:
-        """The state to save, which has no message in it."""
+        """The state to save, without messages."""
         return {
             "score": self.score.get_state(),
             "curve": self._columns(self._curve.rows),
@@ -235,8 +235,8 @@ class Monitor:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `get_state` gave. Do not use the monitor after a ValueError, which says that it is no such
-        state.
+        """Restore the state from `get_state`. After a ValueError about a state that is not valid, the monitor must not
+        be used.
         """
         try:
             score = score_of_state(state["score"], self.model, self._score.window)
@@ -259,7 +259,7 @@ class Monitor:
             raise ValueError(f"the state must be one of a Monitor ({error})") from None
 
     def _columns(self, points: list[Any]) -> dict[str, list[Any]]:
-        """Points of the curve as a column for each metric, so that another version knows which is which."""
+        """The points of the curve as one column for each metric, with its name, for other versions."""
         return {name: [_known(point[i]) for point in points] for i, name in enumerate(("n", *over_time(self.kind)))}
 
     def _curve_point(self) -> list[float]:
@@ -273,7 +273,7 @@ class Monitor:
         number: int | None,
         longest: int = LONGEST_TEXT,
     ) -> list[dict[str, Any]]:
-        """The messages in some rows of a block, whose last one has this `number`, with their labels and answers."""
+        """The messages in some rows of a block, with their labels and answers; the last row has this `number`."""
         if not rows:
             return []
         describe = _shown_labels if self.kind == LABELS else _shown_label
@@ -310,8 +310,8 @@ class Monitor:
         return recent / min(SECONDS_OF_RATE - 1, max(1.0, now - self._started))
 
     def _find_names(self, block: PredictedBlock, examples: Sequence[Labelled]) -> None:
-        """Name the features of learned messages, while time is left. Labels take turns; within a label the message
-        whose label was the least probable comes first.
+        """Name the features of learned messages, while there is time left. Labels take turns; for each label, the
+        message with the least probable label comes first.
         """
         if not self._keeps_names:
             return
@@ -327,8 +327,7 @@ class Monitor:
 
     def words(self, label: Label | None = None) -> dict[str, list[tuple[str, float]]]:
         """The named words with the largest weights for and against a label; with ordered labels, for higher and for
-        lower ones. A LookupError says that the model does not know the label, or has no weights, as kernel models have
-        none.
+        lower ones. A LookupError if the model does not know the label, or has no weights, as kernel models.
         """
         if not self._has_weights:
             raise LookupError("the model has no weights")
@@ -340,7 +339,7 @@ class Monitor:
             place = self.model.classes.index(known_label)
         sign = (
             -1.0 if known_label is not None and known_label in self.model.pair[:1] else 1.0
-        )  # a single score is the positive one's
+        )  # a single score is that of the positive class
         weights = [(name, sign * weight) for name, weight in self._names.weights(self.model, place)]
         weights.sort(key=lambda pair: -pair[1])
         positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]
@@ -349,7 +348,7 @@ class Monitor:
 
 
 def _sort_by_surprise(block: PredictedBlock) -> list[int]:
-    """The rows of a block. Labels take turns; within a label the row where it was the least probable comes first."""
+    """The rows of a block in order. Labels take turns; for each label, its least probable row comes first."""
     predictions = block.predictions
     columns = {label: column for column, label in enumerate(predictions.classes)}
     of_label: dict[Any, list[tuple[float, int]]] = {}
@@ -388,7 +387,7 @@ def _shown_label(label: Label | None, answer: Answer) -> dict[str, Any]:
 
 
 def _shown_labels(y: Truth | dict[Label, bool] | None, answer: Answer) -> dict[str, Any]:
-    """The true and the predicted labels of a message that may have several; the first ten, and how many more."""
+    """The true and the predicted labels of a message that may have several: the first ten, and the number of others."""
     truth = None if y is None or isinstance(y, (int, str)) else labels_that_hold(y)
     predicted = answer.label if isinstance(answer.label, tuple) else ()
     probabilities = answer.probability if isinstance(answer.probability, tuple) else ()

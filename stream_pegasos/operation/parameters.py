@@ -14,7 +14,7 @@ __all__ = ["made_with"]
 
 
 def made_with(estimator: base.Base) -> dict[str, Any]:
-    """The parameters of an estimator, as values for JSON. An estimator inside it is its kind and its own parameters.
+    """The parameters of an estimator, as values for JSON. An estimator inside it becomes its kind and its parameters.
 
     Examples
     --------

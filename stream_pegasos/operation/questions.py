@@ -1,4 +1,4 @@
-"""Which messages a teacher is asked about, and how far its answers are to be trusted."""
+"""The choice of messages that a teacher is asked about, and the trust in its answers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from stream_pegasos.streams.example import Truth
 
 __all__ = ["Agreement", "Questions"]
 
-SPAN, DAY = 1_000, 86_400.0  # messages over any of which the share is kept; seconds
+SPAN, DAY = 1_000, 86_400.0  # the number of consecutive messages to which the share applies; seconds
 STEP = 0.02  # of the threshold, at each message
-MORE = 0.05  # of the messages reach the threshold than the share allows, so that room waits for 20 messages
-AT_RANDOM = 0.1  # share of the questions
-PROBATION = 30  # messages that people label, about each of which a teacher is asked before it is for a share of them
-# What is taken for granted of a teacher: right nine times in ten, as if that many messages had shown it.
+MORE = 0.05  # how much the share above the threshold exceeds the allowed one: room is used in 20 messages
+AT_RANDOM = 0.1  # share of random questions
+PROBATION = 30  # the first messages labelled by people: a teacher is asked about all, later about a share of them
+# The prior of a teacher: its accuracy, and the number of messages that this prior counts as.
 ACCURACY, MESSAGES = 0.9, 10.0
 
 
 class Quota:
-    """At most so many in any span, of messages or seconds."""
+    """A limit of the number of questions in any span of messages or seconds."""
 
     def __init__(self, most: int, span: float) -> None:
         self._span = span
@@ -37,31 +37,31 @@ class Quota:
         return len(self.places) < (self.places.maxlen or 0) or place - self.places[0] >= self._span
 
     def count(self, place: float) -> int:
-        """How many are in the span that ends here."""
+        """The number of questions in the span that ends here."""
         return sum(place - number < self._span for number in [*self.places])
 
 
 class Questions:
-    """Chooses the messages that a teacher is asked about: those of which the model is unsure, and a random tenth.
+    """Chooses the messages that a teacher is asked about: uncertain messages, and a random tenth.
 
-    A message is asked about if its uncertainty (1 minus the difference of the two largest probabilities) reaches a
-    threshold, and there is room: no 1,000 messages have more questions than the share allows. The threshold moves up by
-    0.02 × (1 − r) with each message that reaches it and down by 0.02 × r with each other one, so that a share r of the
-    messages reach it. r is 0.05 more than the share, so that room is taken soon after it comes.
+    A message is chosen if its uncertainty (1 minus the difference of the two largest probabilities) reaches a
+    threshold, and there is room: any 1,000 messages have at most as many questions as the share allows. The threshold
+    rises by 0.02 × (1 − r) with each message that reaches it and falls by 0.02 × r with each other message, so that a
+    share r of the messages reaches it. r is 0.05 larger than the share, so that free room is soon used.
 
-    While the model does not know all labels, each message is asked about, up to half of what 1,000 messages allow. The
-    other half of it comes evenly over the first 1,000.
+    While the model does not know all labels, each message is chosen, up to half of the questions that 1,000 messages
+    allow. The other half becomes free evenly over the first 1,000 messages.
 
     Parameters
     ----------
-    share
+    share : float, default 0.05
         The largest share of any 1,000 messages, from 0.001 to 1.
-    per_day
-        How many questions at most in any 24 hours, from 1 to 1,000,000; `None` for no such limit.
-    labels
-        The labels that the model is to know.
-    clock
-        Returns the time in seconds.
+    per_day : int or None, default None
+        The largest number of questions in any 24 hours, from 1 to 1,000,000; `None` for no limit.
+    labels : iterable of labels, default ()
+        The labels that the model should learn.
+    clock : callable, default time.time
+        A function that returns the time in seconds.
 
     Raises
     ------
@@ -106,16 +106,16 @@ class Questions:
 
     @property
     def n_of_day(self) -> int | None:
-        """How many questions there were in the last 24 hours, if these are limited."""
+        """The number of questions in the last 24 hours; `None` if they are not limited."""
         return None if self._of_day is None else self._of_day.count(self._clock())
 
     def choose(self, predictions: Predictions) -> list[bool]:
-        """Whether to ask about each message, given its prediction. All messages are to be given, in their order."""
+        """Whether to ask about each message, by its prediction. All messages must be passed, in order."""
         return [asks() for asks in self.choices(predictions)]
 
     def choices(self, predictions: Predictions) -> Iterator[Callable[[], bool]]:
-        """As `choose`, for messages of which some are passed over: a function for each, which is called in their order
-        for those that are not.
+        """Like `choose`, if some messages may be skipped: yield a function for each message, to be called in order for
+        messages that are not skipped.
         """
         is_new = len(predictions) > 0 and not self._labels <= {*predictions.classes}
         return (partial(self._choose, value, is_new) for value in uncertainty(predictions).tolist())
@@ -132,13 +132,13 @@ class Questions:
         return self._take(has_room and (is_first or reaches or self._chance() < AT_RANDOM * self.share))
 
     def choose_check(self) -> bool:
-        """Whether to ask about a message that a person labelled, to see how good the teacher is."""
+        """Whether to ask about a message that a person labelled, to measure the teacher."""
         asks = self._next() and (self._n_checks < PROBATION or self._chance() < self.share)
         self._n_checks += asks
         return self._take(asks)
 
     def _next(self) -> bool:
-        """Whether anything may be asked about the next message."""
+        """Whether there is room for a question about the next message."""
         self.n_messages += 1
         is_free = self._of_span.has_room(self.n_messages)
         return is_free and (self._of_day is None or self._of_day.has_room(self._clock()))
@@ -151,7 +151,7 @@ class Questions:
         return asks
 
     def _chance(self) -> float:
-        """A number from 0 to 1 for this message, the same in every process."""
+        """A pseudo-random number from 0 to 1 for this message, the same in every process."""
         return int.from_bytes(blake2b(b"%d" % self.n_messages, digest_size=6).digest()) / 2.0**48
 
     def get_state(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Questions:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `get_state` gave; a ValueError, TypeError or LookupError says that it is no such state."""
+        """Restore the state from `get_state`; a ValueError, TypeError or LookupError if it is not valid."""
         for name in ("n", "n_first", "n_checks"):
             check_integer(name, state[name], 0, 1 << 53)
         check_number("threshold", state["threshold"], 0.0, 1.0)
@@ -180,10 +180,10 @@ class Questions:
 
 
 class Agreement:
-    """How often a teacher and people gave one message the same label, by the label that the teacher gave."""
+    """How often the teacher and people gave a message the same label, by the label of the teacher."""
 
     def __init__(self, labels: Sequence[Label]) -> None:
-        self.counts: dict[Label, list[int]] = {label: [0, 0] for label in labels}  # agreed, compared
+        self.counts: dict[Label, list[int]] = {label: [0, 0] for label in labels}  # agreements, comparisons
 
     @property
     def n(self) -> int:
@@ -195,8 +195,8 @@ class Agreement:
         count[1] += 1
 
     def accuracy(self, label: Label) -> float:
-        """How often the teacher is right where it gives this label: 0.9 to begin with, which counts as 10 messages;
-        the mean of all labels counts as 10 messages of each.
+        """The accuracy of the teacher for this label. It begins with 0.9, which counts as 10 messages; the mean of all
+        labels counts as 10 messages of each label.
         """
         n_agreed = sum(agreed for agreed, _ in self.counts.values())
         mean = (n_agreed + ACCURACY * MESSAGES) / (self.n + MESSAGES)
@@ -204,7 +204,7 @@ class Agreement:
         return (agreed + mean * MESSAGES) / (compared + MESSAGES)
 
     def weight(self, label: Label, probability: float | None = None) -> float:
-        """How much a lesson weighs: 1 where the label is certain, 0 where it is as good as chance."""
+        """The weight of a lesson: 1 if the label is certain, 0 if it is as good as chance."""
         right = min(self.accuracy(label), 1.0 if probability is None else probability)
         chance = 1.0 / len(self.counts)
         return max(0.0, (right - chance) / (1.0 - chance))

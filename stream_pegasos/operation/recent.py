@@ -1,4 +1,4 @@
-"""Bounded memory: what came last stays."""
+"""Bounded memory of the newest keys."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _Value = TypeVar("_Value")
 class Recent(OrderedDict[_Key, _Value]):
     """The newest keys, each with a value. Beyond a window of up to 100,000,000 the oldest are forgotten.
 
-    A new value for a key that is there leaves it in its place; `move_to_end` makes it the newest. The `name` is what
-    the window is called where it is refused.
+    A new value for an existing key keeps the key in its place; `move_to_end` makes it the newest. `name` is the name of
+    the window in error messages.
     """
 
     def __init__(self, window: int, items: Iterable[tuple[_Key, _Value]] = (), name: str = "window") -> None:

@@ -1,4 +1,4 @@
-"""Requests that are refused: counted, and told in the log by kind, not one by one."""
+"""Refused requests, counted and logged by kind, not one by one."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections import Counter
 
 log = logging.getLogger(__name__)
 
-SECONDS = 60.0  # between two lines of one kind
+SECONDS = 60.0  # between two log lines of the same kind
 
 
 class Refusals:
     """Counts refused requests by their status, apart from failures of the service. `tell` logs a line for each kind
-    that came since it was called last; no word of a request is in it.
+    since its last call; the line has no text of a request.
     """
 
     def __init__(self) -> None:
-        self.of_clients = Counter[str]()  # by status: what a client did wrong
+        self.of_clients = Counter[str]()  # errors of clients, by status
         self._untold = Counter[tuple[str, str]]()
 
     def add(self, status: str, reason: str, is_failure: bool = False) -> None:
-        """Count a request with this status, and a reason that is the same for all of its kind."""
+        """Count a request with this status, and a reason that is the same for all requests of its kind."""
         if not is_failure:
             self.of_clients[status] += 1
         self._untold[status, reason] += 1

@@ -1,4 +1,4 @@
-"""A teacher beside a run: what it taught is learned once, and corrected where a person says otherwise."""
+"""A teacher beside a run: its labels are learned once, and corrected if a person disagrees."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["RunTeaching"]
 
 
 class RunTeaching:
-    """Has a teacher teach the model of a run. The ids of what it taught are kept, so that labels which come later are
-    learned as corrections, or not again.
+    """Lets a teacher teach the model of a run. The ids of taught messages are kept, so that later labels are learned as
+    corrections, or not again.
 
-    A run whose `waits` is set reads on only when the teacher has answered, or fails for a minute: for files, which are
-    read faster than any teacher answers.
+    If `waits` is set, the run reads on only when the teacher has answered, or has failed for a minute. This is for
+    files, which are read faster than a teacher answers.
     """
 
     def __init__(self, teaching: Teaching, model: TextClassifier, waits: bool, on_event: Callable[[str], None]) -> None:
@@ -33,7 +33,7 @@ class RunTeaching:
         self._learning = DurableLearning(model)
 
     def lessons(self, is_stopped: Callable[[], bool]) -> list[Lesson]:
-        """What the teacher taught since. If the run waits for it, its answers are awaited first."""
+        """The teacher's new lessons. If the run waits for the teacher, its answers are awaited first."""
         while self.waits and self.teaching.is_busy and not is_stopped():
             sleep(0.01)
         return self.teaching.lessons()
@@ -44,7 +44,7 @@ class RunTeaching:
         self.teaching.ask(X, [example.id for example in examples], predictions)
 
     def compare(self, examples: Sequence[Any]) -> None:
-        """Compare what people said of examples with what the teacher says; one of weight 0 says nothing."""
+        """Compare the labels of people with those of the teacher; an example of weight 0 is left out."""
         some = [example for example in examples if has_weight(example)]
         X, labels = [example.x for example in some], [example.y for example in some]
         self.teaching.compare(X, [example.id for example in some], labels)
@@ -54,7 +54,7 @@ class RunTeaching:
         return not self._learning.ids.are_new([self._read_id(example)])[0]
 
     def correct(self, example: Example) -> None:
-        """Learn the label of a person instead of that of the teacher."""
+        """Replace the teacher's label by the label of a person, and learn it."""
         self.compare([example])
         x: Any = example.x
         id = self._read_id(example)
@@ -66,7 +66,7 @@ class RunTeaching:
         return self.teaching.id_for(x, example.id)
 
     def learn(self, lessons: Sequence[Lesson]) -> int:
-        """Learn what the teacher taught; return how many lessons were new."""
+        """Learn the teacher's lessons; return the number of new ones."""
         before = self._learning.n_learned
         for x, label, weight, id in lessons:
             if self._learning.ids.are_new([id])[0]:
@@ -87,7 +87,7 @@ class RunTeaching:
         return {**self.teaching.get_state(keeps_messages=True), **taught}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `get_state` gave; a ValueError says that it is no such state."""
+        """Restore the state from `get_state`; a ValueError if it is not valid."""
         if state:
             self.teaching.set_state(state)
             self._learning.ids.set_state(state.get("ids", ""), state.get("labels_of_ids", ""))

@@ -1,4 +1,4 @@
-"""The checkpoint of several runs that share a stream, through which they exchange what they learned."""
+"""The checkpoint of several runs that share a stream, through which they exchange their models."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ __all__ = ["BUSY", "FAILURE", "NAME", "PATIENCE", "Gain", "OvertakenError", "Sha
 NAME = "model.safetensors"
 FIRST = 1_000  # messages before the first exchange
 BEGIN: dict[str, Any] = {"sources": (None, None), "n_read": 0, "n_learned": 0, "position": None, "outputs": {}}
-BUSY, FAILURE = 0.1, 1.0  # seconds until it is tried again
-PATIENCE = 60.0  # seconds in which other runs have exchanged
+BUSY, FAILURE = 0.1, 1.0  # seconds before the next attempt
+PATIENCE = 60.0  # seconds until another run that still exchanges counts as a failure
 
 Written = tuple[str, int]  # the path of an output, and its length
 
 
 class OvertakenError(Exception):
-    """What was learned since the last exchange has been learned by another run."""
+    """Another run has learned the messages that this run learned since its last exchange."""
 
 
 class Gain(NamedTuple):
-    """What a run did since its last exchange."""
+    """The progress of a run since its last exchange."""
 
-    position: object = None  # where the parts of the stream that it reads go on, each at an offset
+    position: object = None  # the next offset of each part of the stream that the run reads
     n_read: int = 0
     n_learned: int = 0
     written: Written | None = None
@@ -46,44 +46,44 @@ class Gain(NamedTuple):
 class SharedCheckpoint:
     """One checkpoint of several runs, in a folder that they share.
 
-    The file holds a model and, of each part of the stream, the offset up to which this very model has learned it. Both
-    change in one replacement of the file, so they always fit, and nothing else says what is learned: a message below
-    the offset is in the model once, any other is not in it.
+    The file holds a model and, for each part of the stream, the offset up to which this model has learned it. Both
+    change in one replacement of the file, so they always match, and only this file tells what is learned: a message
+    below the offset is in the model once, any other message is not in it.
 
-    A run goes on from the model of the file. At an `exchange` it takes the lock of the file and merges into the model
-    there, to which others may have added meanwhile, what it learned since; with it go the offsets that it has come to.
-    The result is written, and the run goes on from that. What a run has learned since its last exchange is lost with
-    it, and whoever reads its parts then begins at the offsets of the file.
+    A run starts with the model of the file. At an `exchange` it locks the file and merges the lessons since its last
+    exchange into the model there, to which other runs may have added lessons meanwhile; its offsets are merged, too.
+    The result is written, and the run continues with it. If a run is killed, its lessons since the last exchange are
+    lost; the next reader of its parts begins at the offsets of the file.
 
-    If a part that the run reads stands at another offset in the file than the run began at, another run has read it
-    meanwhile, such as after a long pause of this one. The run then drops what it learned since its last exchange, as an
-    OvertakenError says, and goes back to the file.
+    If the file has another offset for a part than the one at which the run began, another run has read the part
+    meanwhile, e.g. during a long pause of this run. The run then gets an OvertakenError, drops its lessons since the
+    last exchange, and continues with the file.
 
-    An exchange is due after `every` messages or so many seconds; at first as soon as a run has learned as many messages
-    as the file has.
+    An exchange is due after `every` messages or so many seconds. At first it is due as soon as a run has learned as
+    many messages as the file has.
     """
 
     def __init__(self, folder: str | os.PathLike[str], every: int, seconds: float, vectors: object = None) -> None:
         self.checkpoints = Checkpoints(Path(folder, NAME))
-        self.model: Model  # that of the file, as of the last exchange
-        self.progress: dict[str, Any] = {}  # the same
-        self._begins: dict[str, int] = {}  # where what was read since the last exchange begins, of each part
-        # The position, with the offsets of parts that the file before knows, too.
+        self.model: Model  # of the file, at the last exchange
+        self.progress: dict[str, Any] = {}  # of the file, at the last exchange
+        self._begins: dict[str, int] = {}  # for each part, the offset of the first message read since the last exchange
+        # The position, with the offsets of parts that are also in the previous file.
         self.committable: dict[str, Any] | None = None
         self._every, self._seconds, self._vectors = every, seconds, vectors
         self._next = self._next_try = 0.0
 
     def begin(self, make: Callable[[], Model]) -> Model:
-        """The model to go on from: that of the file, which may be of a run that did not share it, or else a new one,
-        which is written. A ValueError if the file is another checkpoint, a TypeError if models of its kind cannot be
-        merged, a BlockingIOError if another process keeps it locked.
+        """The model to start with: the model of the file, which may come from a run that did not share it, or else a
+        new model, which is written. A ValueError if the file is another checkpoint, a TypeError if models of its kind
+        cannot be merged, a BlockingIOError if another process keeps it locked.
         """
         end = monotonic() + PATIENCE
         while True:
             try:
                 self.checkpoints.claim()
                 break
-            except BlockingIOError:  # another run has it for a moment
+            except BlockingIOError:  # another run holds it for a moment
                 if monotonic() >= end:
                     raise
                 sleep(BUSY)
@@ -101,7 +101,7 @@ class SharedCheckpoint:
         return self.copy()
 
     def _first(self, progress: dict[str, Any]) -> dict[str, Any]:
-        """The progress to begin with, where no run shared the stream."""
+        """The first progress, if no run has shared the stream before."""
         if more := sorted(progress.keys() - {*BEGIN, "output"}):
             raise ValueError(f"{self.checkpoints.path} is a checkpoint with {', '.join(more)}, which runs cannot share")
         if (position := progress.get("position")) is not None and "offsets" not in position:
@@ -110,29 +110,30 @@ class SharedCheckpoint:
         return {**BEGIN, **progress, "outputs": outputs, "id": new_id()}
 
     def copy(self) -> Model:
-        """The model of the file, to learn on."""
+        """A copy of the model of the file, which continues to learn."""
         return copy.deepcopy(self.model)
 
     def progress_for(self, output: Path | None) -> dict[str, Any]:
-        """The progress from which a run goes on, with how long its output was at its last exchange."""
+        """The progress to start a run with, including the length of its output at its last exchange."""
         path = "" if output is None else os.path.abspath(output)
         length = self.progress["outputs"].get(place(path))
         known_progress: dict[str, Any] = {"sources": self.progress["sources"], "position": self.progress["position"]}
         return known_progress if length is None else {**known_progress, "output": (path, length)}
 
     def begin_parts(self) -> None:
-        """Take note that all parts are given up; those that are read from now on begin at the offsets of the file."""
+        """Record that all parts are given up; new parts begin at the offsets of the file."""
         self._begins = {**offsets_at(self.progress["position"])}
 
     def is_due(self, n_new: int) -> bool:
-        """Whether it is time for an exchange, after so many messages since the last one."""
+        """Whether an exchange is due, after so many messages since the last one."""
         now = monotonic()
         is_large = n_new >= min(self._every, max(FIRST, self.progress["n_read"]))
         return now >= self._next_try and (is_large or now >= self._next)
 
     def exchange(self, model: Model, gain: Gain, sources: Sequence[str | None] | None = None) -> Model:
-        """Merge what a model gained since the last exchange into the file, and return the model to go on from. An
-        OSError if the file cannot be read or written, a BlockingIOError while another run has it: nothing has changed.
+        """Merge the model's lessons since the last exchange into the file, and return the model to continue with. An
+        OSError if the file cannot be read or written, a BlockingIOError while another run holds it: then nothing has
+        changed.
         """
         self._next_try = monotonic() + BUSY
         try:
@@ -162,7 +163,7 @@ class SharedCheckpoint:
             reason = f"{self.checkpoints.path} is older than it was" if is_older else reason
             raise OvertakenError(f"{reason}; what was learned since the last exchange is dropped, and learned again")
         outputs = {**path["outputs"], **length_by_path(gain.written)}
-        if own.items() <= offsets.items() and outputs.keys() == path["outputs"].keys():  # a new output is noted
+        if own.items() <= offsets.items() and outputs.keys() == path["outputs"].keys():  # a new output is recorded
             self._take(newest, path)
             self._begins |= own
             return
@@ -186,10 +187,10 @@ class SharedCheckpoint:
 
     def _newest(self) -> tuple[Model, dict[str, Any]]:
         """The model and the progress in the file, which is read only if another run has written it."""
-        with suppress(LookupError, TypeError, ValueError):  # if it is damaged, the one before is read
+        with suppress(LookupError, TypeError, ValueError):  # if it is damaged, the previous file is read
             if read_progress(self.checkpoints.path)["id"] == self.progress["id"]:
                 return self.model, self.progress
-        resumed = self.checkpoints.resume(self.model.vector_source)  # which is open
+        resumed = self.checkpoints.resume(self.model.vector_source)  # it is open already
         if resumed is None:
             raise FileNotFoundError(f"{self.checkpoints.path} is gone")
         return resumed
@@ -198,7 +199,7 @@ class SharedCheckpoint:
         if progress is not self.progress and (position := progress["position"]) is not None:
             before = offsets_at(self.progress.get("position"))
             offsets = {part: offset for part, offset in position["offsets"].items() if part in before}
-            # If the file is damaged the one before is read; of what that lacks, the group tells where it goes on.
+            # If the file is damaged, the previous one is read; for parts missing there, the group has the offset.
             self.committable = {**position, "offsets": offsets}
         self.model, self.progress = model, progress
 
@@ -212,7 +213,7 @@ def length_by_path(written: Written | None) -> dict[str, int]:
 
 
 def place(path: str) -> str:
-    """The place of an output, which is that of one machine."""
+    """The key of an output: its path and the machine."""
     return f"{socket.gethostname()}:{path}"
 
 

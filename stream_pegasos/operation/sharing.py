@@ -1,4 +1,4 @@
-"""The part of a run among others that share its stream."""
+"""A run as one of several that share a stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stream_pegasos.streams.sources import Member
 if TYPE_CHECKING:
     from stream_pegasos.learners.model import Model
 
-    # A model, the position, how many messages were read and how many learned, and how far the output was written.
+    # A model, the position, the number of messages read and of messages learned, and the length of the output.
     Exchanged = tuple[Model, object, int, int, Written | None]
 
 __all__ = ["SharedOutput", "Sharing"]
@@ -31,18 +31,18 @@ class SharedOutput(Protocol):
     """A file of answers."""
 
     def written(self) -> Written | None:
-        """How far it was written."""
+        """The output's path and its length so far."""
 
     def sync(self) -> None:
-        """Flush all that was written to the disk; raise an OSError if that fails."""
+        """Flush the output to the disk; raise an OSError if this fails."""
 
     def cut(self, written: Written | None) -> None:
-        """Remove what was written after it was `written` so far."""
+        """Truncate the output to this length."""
 
 
 class Sharing:
-    """Exchanges what a run learns with the runs that share its stream, before its parts of the stream change and from
-    time to time.
+    """Exchanges the lessons of a run with the other runs that share its stream: before its parts of the stream change,
+    and from time to time.
     """
 
     def __init__(
@@ -54,15 +54,17 @@ class Sharing:
         on_event: Callable[[str], None],
     ) -> None:
         self.shared, self.source = shared, source
-        self.is_behind = False  # whether what comes was read before the run went back to the checkpoint
-        self.is_over = threading.Event()  # after the last exchange
+        self.is_behind = False  # whether the next batches were read before the run went back to the checkpoint
+        self.is_over = threading.Event()  # set after the last exchange
         self._names, self._output, self._on_event = names, output, on_event
-        self._exchanged = Gain(written=None if output is None else output.written())  # all that was, until then
+        self._exchanged = Gain(written=None if output is None else output.written())  # at the last exchange
         self._is_failing = False
-        self._busy_at = 0.0  # when another run was first in the way, since the last exchange
+        self._busy_at = 0.0  # when another run first held the file, since the last exchange
 
     def join(self, put: Callable[[threading.Event], bool]) -> None:
-        """Have the source wait before parts change, until the event that it `put` behind what it has read is set."""
+        """Make the source wait before parts change: `put` adds an event to the queue of batches; its setting ends the
+        wait.
+        """
 
         def hand_over() -> dict[str, Any] | None:
             is_done = threading.Event()
@@ -76,7 +78,7 @@ class Sharing:
         self.source.join(hand_over)
 
     def begin_parts(self) -> None:
-        """Take note that the source goes on with other parts, from the checkpoint."""
+        """Record that the source continues with other parts, from the checkpoint."""
         self.shared.begin_parts()
         self.is_behind = False
 
@@ -84,8 +86,8 @@ class Sharing:
         return self.shared.is_due(n_read - self._exchanged.n_read)
 
     def exchange(self, model: Model, now: Gain, waits: bool, is_stopping: Callable[[], bool]) -> Exchanged | None:
-        """Merge what was learned since the last exchange into the checkpoint. Return the model, the position and the
-        counts to go on from; `None` if it is to be tried again later, and with `waits` only when it is done.
+        """Merge the lessons since the last exchange into the checkpoint. Return the model, the position and the counts
+        to continue with; `None` to try again later. With `waits` it returns only when it has succeeded.
         """
         while True:
             try:
@@ -105,7 +107,7 @@ class Sharing:
                 sleep(BUSY if is_busy else FAILURE)
 
     def _is_busy(self, error: OSError) -> bool:
-        """Whether another run exchanges at the moment; one that takes too long is a failure."""
+        """Whether another run exchanges at the moment; if it takes too long, this is a failure."""
         if not isinstance(error, BlockingIOError):
             return False
         self._busy_at = self._busy_at or monotonic()
@@ -124,7 +126,7 @@ class Sharing:
         return model, *now
 
     def _go_back(self, rejoins: bool) -> Exchanged:
-        """Go back to the checkpoint, and with `rejoins` ask for parts anew."""
+        """Go back to the checkpoint, and with `rejoins` request parts again."""
         written = None
         if self._output is not None:
             self._output.cut(self._exchanged.written)

@@ -1,4 +1,4 @@
-"""Running a model on a live stream: it answers each message, and learns those with a label."""
+"""A model on a live stream: it answers each message, and learns the messages with a label."""
 
 from __future__ import annotations
 
@@ -29,30 +29,29 @@ if TYPE_CHECKING:
 __all__ = ["StreamRunner"]
 
 READ_AHEAD = 8  # batches
-COMMIT_INTERVAL = 5.0  # seconds between two commits, where no checkpoint is written
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds for which an encoder that is away is waited for, each twice the last
-MOVED = "if that is where it has moved, say so: --allow-moved"
+COMMIT_INTERVAL = 5.0  # seconds between two commits, without checkpoints
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between attempts to reach an encoder that is away, doubled each time
+MOVED = "if it has moved there, add --allow-moved"
 
 
 class StreamRunner:
     """Runs a model on a live stream: it answers each message, learns those with a label, and writes checkpoints.
 
-    A checkpoint holds the model and the position in the source of the same moment. So a resumed run learns each message
+    A checkpoint holds the model and the position in the source at the same moment. So a resumed run learns each message
     exactly once; the first checkpoint is written before the first answer is sent. An `output` gets each answer exactly
-    once: the checkpoint has its length, and whoever opens it again truncates it to that. Other sinks get each answer at
-    least once: answers after the newest checkpoint are sent again. A checkpoint also holds the answers that were not
-    sent yet.
+    once: the checkpoint holds its length, and a resumed run truncates it to this length. Other sinks get each answer at
+    least once: answers after the newest checkpoint are sent again. A checkpoint also holds the unsent answers.
 
-    Sources commit a position once the checkpoint that holds it is on the disk. Without checkpoints they commit every 5
-    seconds and at the end what was learned and answered.
+    Sources commit a position once its checkpoint is on the disk. Without checkpoints they commit every 5 seconds and at
+    the end; they commit messages that are learned and answered.
 
-    Runs that share a stream have a `shared` checkpoint in place of others, through which they exchange what they
-    learned; a message is merged once its answer is sent.
+    Runs that share a stream have a `shared` checkpoint instead, through which they exchange their lessons; a message is
+    merged once its answer is sent.
 
-    A message that the source could not read has its fault for an answer. `labels` is a source of labels that come
-    later, each with the id of its message; at most `window` messages wait for theirs, and labels for their messages. A
-    StreamError says that the progress belongs to another source, unless it has `moved`. `teaching` asks a teacher about
-    messages without a label; what waits for it is in the checkpoint.
+    The answer to a message that could not be read is its fault. `labels` is a source of later labels, each with the id
+    of its message; at most `window` messages wait for labels, and at most `window` labels for messages. A StreamError
+    says that the progress belongs to another source, unless it has `moved`. `teaching` asks a teacher about messages
+    without a label; messages that wait for the teacher are in the checkpoint.
     """
 
     def __init__(
@@ -88,15 +87,15 @@ class StreamRunner:
             raise StreamError(f"the checkpoint waits for labels from {labels_from}, not from {labels.name}; {MOVED}")
         self.model = model
         self._names = names
-        self._before = progress or None  # what stands in the newest checkpoint
+        self._before = progress or None  # the progress in the newest checkpoint
         self.n_read = progress.get("n_read", 0)  # without messages that could not be read
         self.n_learned = progress.get("n_learned", 0)
         self._sources = [source] if labels is None else [source, labels]
-        # Of what is shared, the run has read nothing yet.
+        # A run that shares a stream has read nothing yet.
         positions = [None if shared else progress.get("position"), progress.get("label_position")]
         self._positions = [of_any_server(position) if moved else position for position in positions]
-        self._kept = [*self._positions]  # nothing before these is needed again
-        self._committing = Lock()  # so that no older position comes after a newer one
+        self._kept = [*self._positions]  # nothing before these positions is needed again
+        self._committing = Lock()  # so that no older position follows a newer one
         self._next_commit = monotonic() + COMMIT_INTERVAL
         self._join, self.teaching = None if labels is None else LabelJoin(window), teaching
         beside: dict[str, Any] = {"join": self._join, "teaching": teaching}
@@ -105,27 +104,27 @@ class StreamRunner:
                 if beside[name] is not None:
                     beside[name].set_state(progress[name])
             except ValueError as error:
-                raise StreamError(f"cannot go on from the checkpoint: {error}") from None
+                raise StreamError(f"cannot resume from the checkpoint: {error}") from None
         self._send, self._output, self._in_full = send, output, in_full
-        self._written = None if output is None else output.written()  # before the answers that are unsent
+        self._written = None if output is None else output.written()  # the length before the unsent answers
         self._checkpoints = checkpoints
         self._sharing = None if shared is None else Sharing(shared, cast(Member, source), names, output, on_event)
         self._label_fault = label_fault
         self._on_bad = on_bad
         self._on_event = on_event
-        self._rest = limit  # messages still to be read; not with checkpoints, which hold positions of whole batches
+        self._rest = limit  # messages still to read; without checkpoints only, as these hold positions of whole batches
         self._stopping = False
-        # After `stop` a signal handler may raise KeyboardInterrupt while this is set, to give up the answers left.
+        # After `stop`, while this is set, a signal handler may raise KeyboardInterrupt to drop the remaining answers.
         self.sending = False
         self._gave_up = False  # whether sending answers was given up
         self._unsent = [Answer(*answer) for answer in progress.get("unsent", [])]
         self._lock = Lock()  # the model and the positions change together
-        self._torn = False  # whether a batch was learned in part, after a failure
+        self._torn = False  # whether a failure left a batch learned in part
         self._batches: queue.Queue[tuple[int, Batch | BaseException | threading.Event | None]] = queue.Queue(READ_AHEAD)
 
     def run(self) -> None:
-        """Work until the source ends, or `stop` is called; then write a last checkpoint. A source that fails for good
-        raises a StreamError, a last checkpoint that cannot be written an OSError.
+        """Work until the source ends, or `stop` is called; then write a last checkpoint. A StreamError if a source
+        fails permanently, an OSError if the last checkpoint cannot be written.
         """
         if self._checkpoints is not None:
             self._checkpoints.start(self.snapshot, self._keep)
@@ -149,18 +148,18 @@ class StreamRunner:
                 note_of_answers = "; they are when the run goes on" if is_kept else ""
                 self._on_event(f"{len(self._unsent):,} answers were not sent{note_of_answers}")
             if self._checkpoints is not None:
-                self._checkpoints.close(last=not self._torn)  # none of what was learned in part
+                self._checkpoints.close(last=not self._torn)  # not if a batch is learned in part
             elif self._sharing is not None:
                 self._leave()
             else:
                 self._commit()
 
     def stop(self) -> None:
-        """End soon, with what has been read; from any thread or from a signal handler."""
+        """End soon, after the messages read so far; may be called from any thread or from a signal handler."""
         self._stopping = True
 
     def lags(self) -> dict[str, Lag]:
-        """How far what was learned is behind the end of each source, by its name, where that is known."""
+        """The distance of the learned messages from the end of each source, by its name, if known."""
         lags = [source.lag(at) for source, at in zip(self._sources, self._positions, strict=False)]
         return {source.name: lag for source, lag in zip(self._sources, lags, strict=True) if lag is not None}
 
@@ -188,7 +187,7 @@ class StreamRunner:
         return snapshot
 
     def _read(self, number: int) -> None:
-        """Read ahead, in a thread of its own."""
+        """Read ahead, in a separate thread."""
         last: BaseException | None = None
         try:
             for batch in self._sources[number].batches():
@@ -217,7 +216,7 @@ class StreamRunner:
                 self._exchange()
             self._learn_taught()
             try:
-                # What was read is learned, also after `stop`: not every source can go back.
+                # Messages that were read are learned, also after `stop`: not every source can go back.
                 number, item = self._batches.get(timeout=0 if self._stopping else 0.2)
             except queue.Empty:
                 if self._stopping:
@@ -238,8 +237,8 @@ class StreamRunner:
                 return
 
     def _exchange(self, waits: bool = False) -> None:
-        """Exchange what was learned with the runs that share the stream, and go on from what all know."""
-        if self._unsent or self._sharing is None:  # those messages come again
+        """Exchange lessons with the runs that share the stream, and continue with the merged model."""
+        if self._unsent or self._sharing is None:  # the unsent messages come again
             return
         gain = Gain(self._positions[0], self.n_read, self.n_learned, self._written)
         after = self._sharing.exchange(self.model, gain, waits, lambda: self._stopping)
@@ -250,7 +249,7 @@ class StreamRunner:
             self._commit()
 
     def _hand_over(self, event: threading.Event) -> None:
-        """Exchange all that was read, before the source goes on with other parts."""
+        """Exchange all messages read, before the source continues with other parts."""
         assert self._sharing is not None
         self._exchange(waits=True)
         self._sharing.begin_parts()
@@ -258,7 +257,7 @@ class StreamRunner:
         event.set()
 
     def _leave(self) -> None:
-        """Exchange for the last time, and leave the stream to the others."""
+        """Exchange for the last time, and leave the stream to the other runs."""
         assert self._sharing is not None
         try:
             if not self._torn:
@@ -269,8 +268,8 @@ class StreamRunner:
             self._sharing.source.leave()
 
     def _add_waiting(self, batch: Batch) -> Batch:
-        """A batch and those that wait behind it, if the source cannot go back, as a pipe: it gives messages one by one,
-        and together they take half the time.
+        """A batch and those that wait behind it, if the source cannot go back, such as a pipe: a pipe gives messages
+        one by one, and together they take half the time.
         """
         examples, waiting = [*batch.examples], self._batches.queue
         while waiting and len(examples) < LARGEST_BATCH:
@@ -282,7 +281,7 @@ class StreamRunner:
         return batch._replace(examples=examples)
 
     def _take(self, batch: Batch) -> bool:
-        """Answer and learn a batch; False if the run is stopped before that."""
+        """Answer and learn a batch; False if the run is stopped first."""
         answers: list[Answer] = []
         if self._rest is not None:
             examples = first(batch.examples, self._rest)
@@ -302,14 +301,14 @@ class StreamRunner:
             self._positions[0] = batch.position
             self._torn = False
             self._unsent = [*self._unsent, *answers]
-        self._write_first()  # or a kill would leave answers of which nothing is known
+        self._write_first()  # otherwise a kill would leave answers without a checkpoint
         self._deliver()
         self._count(n)
         self._learn_taught()
         return True
 
     def _learn_taught(self) -> None:
-        """Learn what the teacher answered since."""
+        """Learn the teacher's new answers."""
         if self.teaching is None or not (lessons := self.teaching.lessons(lambda: self._stopping)):
             return
         if self._encode([lesson.x for lesson in lessons]):
@@ -322,8 +321,8 @@ class StreamRunner:
             self.teaching.teaching.give_back(lessons)
 
     def _encode(self, X: list[Any]) -> bool:
-        """Have the model's encoder, if it has one, read messages; while its server is away, wait for it. False if the
-        run is stopped before.
+        """Let the model's encoder, if it has one, read messages; while its server is away, wait for it. False if the
+        run is stopped first.
         """
         pause = FIRST_PAUSE
         while True:
@@ -341,7 +340,7 @@ class StreamRunner:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _take_labels(self, batch: Batch) -> bool:
-        """Learn the messages that wait for the labels of a batch; False if the run is stopped before that."""
+        """Learn the messages that wait for the labels of a batch; False if the run is stopped first."""
         assert self._join is not None
         labels = [
             (labelled.id, labelled.y)
@@ -362,7 +361,7 @@ class StreamRunner:
         return True
 
     def _may_be_learned(self, example: Example) -> bool:
-        """Whether the label of an example is one that the model may learn; its message waits for another otherwise."""
+        """Whether the model may learn the label of an example; otherwise the message waits for another label."""
         fault = self._label_fault(example.y)
         if fault is None:
             try:
@@ -377,7 +376,7 @@ class StreamRunner:
         answers: list[Answer] = []
         begin = 0
         for end, example in enumerate(examples, 1):
-            # A label that came before its message is learned right after the answer, within a batch, too.
+            # If a label came before its message, it is learned right after the answer, also within a batch.
             early = None if self._join is None else self._join.add_message(example)
             if early is not None or end == len(examples):
                 part, begin = examples[begin:end], end
@@ -420,7 +419,7 @@ class StreamRunner:
         return answers
 
     def _deliver(self) -> None:
-        """Send the answers until they are taken. After `stop`, the first failure gives up these and later ones."""
+        """Send the answers until they are accepted. After `stop`, the first failure drops these and later answers."""
         failing = False
         while self._unsent and not self._gave_up:
             try:
@@ -430,7 +429,7 @@ class StreamRunner:
                     self._unsent = []
                     self._written = None if self._output is None else self._output.written()
             except BrokenPipeError:
-                self._unsent = []  # nobody wants them
+                self._unsent = []  # no reader is left
                 raise
             except KeyboardInterrupt:
                 self._gave_up = True
@@ -448,14 +447,14 @@ class StreamRunner:
                 self._on_event("answers are sent again")
 
     def _count(self, n: int) -> None:
-        """Take note that `n` more messages are learned and answered."""
+        """Record that `n` more messages are learned and answered."""
         if self._checkpoints is not None:
-            self._checkpoints.count(max(1, n))  # the position has moved, also where all records were bad
+            self._checkpoints.count(max(1, n))  # the position has moved, even if all records were bad
         elif self._sharing is None and not self._unsent:
             self._kept = [*self._positions]
 
     def _write_first(self) -> None:
-        """Write a checkpoint if there is none, and until the newest two know each position that there is by now."""
+        """Write a checkpoint if there is none, and more until the newest two contain each position that exists now."""
         if self._checkpoints is None:
             return
         if self._before is None:
@@ -465,8 +464,8 @@ class StreamRunner:
                 self._checkpoints.write_now()
 
     def _keep(self, progress: dict[str, Any]) -> None:
-        """Commit the positions of a checkpoint that was written. Should it be damaged, the run resumes from the one
-        before; where that has no position, the group has to know the old one.
+        """Commit the positions of the checkpoint that was written, except positions that the previous one lacks: if the
+        newest file is damaged, the run resumes from the previous one, and needs the old position of the group.
         """
         before, self._before = self._before, progress
         new_positions = [progress["position"], progress.get("label_position")]
@@ -479,7 +478,7 @@ class StreamRunner:
         self._commit()
 
     def _commit(self) -> None:
-        """Have the sources commit what is kept, also if it is as before: they may have failed."""
+        """Let the sources commit the kept positions, also unchanged ones: an earlier commit may have failed."""
         with self._committing:
             self._next_commit = monotonic() + COMMIT_INTERVAL
             for source, position in zip(self._sources, self._kept, strict=False):
@@ -488,7 +487,7 @@ class StreamRunner:
 
 
 def has_label(example: Example) -> bool:
-    """Whether it has a label, which may be one that cannot be read."""
+    """Whether the example has a label, even an unreadable one."""
     return example.y is not None or example.label_fault is not None
 
 
@@ -499,7 +498,7 @@ def first(examples: list[Example], n: int) -> list[Example]:
 
 
 def _checked(progress: object) -> dict[str, Any]:
-    """The progress of a checkpoint, checked, as a file may hold anything; empty if there is none."""
+    """The progress of a checkpoint, after a check, because a file may hold anything; empty if there is none."""
     progress = progress or {}
     try:
         if not isinstance(progress, dict):
@@ -510,5 +509,5 @@ def _checked(progress: object) -> dict[str, Any]:
         for answer in progress.get("unsent", []):
             Answer(*answer)
     except (AttributeError, TypeError, ValueError) as error:
-        raise StreamError(f"cannot go on from the checkpoint: {error}") from None
+        raise StreamError(f"cannot resume from the checkpoint: {error}") from None
     return progress

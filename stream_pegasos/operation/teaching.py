@@ -1,4 +1,4 @@
-"""Teaching by a teacher that is asked beside the learner, which never waits for it."""
+"""A teacher that works beside the learner; the learner never waits for it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from stream_pegasos.streams.example import Id, Truth
 
 __all__ = ["Lesson", "Teaching"]
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds after which a teacher that failed is asked again, each twice the last
-MOST_TRIES = 3  # questions about one message, of which the answers were no labels, or refusals
-MOST_REMEMBERED = 10_000  # messages whose label the teacher gave
-AWAY, NO_LABEL, REFUSED = "away", "no label", "refused"  # what fails
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a teacher that failed is asked again, doubled each time
+MOST_TRIES = 3  # questions about one message whose answers were no labels, or refusals
+MOST_REMEMBERED = 10_000  # messages labelled by the teacher
+AWAY, NO_LABEL, REFUSED = "away", "no label", "refused"  # kinds of failures
 
 
 @dataclass(slots=True)
@@ -37,13 +37,13 @@ class Question:
     number: int
     x: Message
     id: Id
-    truth: Truth | None = None  # the label that a person gave it meanwhile
+    truth: Truth | None = None  # the label that a person gave the message meanwhile
     n_tries: int = 0
     said: TeacherLabel | None = None
 
 
 class Lesson(NamedTuple):
-    """A message with the label that the teacher gave, and the id under which it is to be learned."""
+    """A message with the label that the teacher gave, and the id for learning it."""
 
     x: Message
     label: Label
@@ -52,16 +52,16 @@ class Lesson(NamedTuple):
 
 
 class Teaching:
-    """Asks a teacher about messages, in threads of its own, and keeps what it answers until the learner takes it.
+    """Asks a teacher about messages, in separate threads, and keeps its answers until the learner takes them.
 
-    A message is asked about once. At most `size` messages wait; those that wait longest are dropped first. A
-    teacher that is away is asked again after a second, later after a minute; where an answer is no label, or a refusal,
-    three times. Each fault is counted, and told once until the teacher answers again.
+    A message is asked about once. At most `size` messages wait; the oldest are dropped first. If the teacher is away,
+    the question is repeated after a second, later after a minute. If an answer is no label, or a refusal, there are
+    three attempts. Each fault is counted, and logged once until the teacher answers again.
 
-    A message that a person labels while it waits is not learned from the teacher. What both labelled shows how good the
-    teacher is, from which the weight of its lessons comes.
+    If a person labels a message while it waits, the teacher's label is not learned. Messages labelled by both show how
+    good the teacher is, and this gives the weight of its lessons.
 
-    `shown` gives the text of a message that the teacher reads.
+    `shown` gives the text of a message for the teacher.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class Teaching:
         self.agreement = Agreement(teacher.labels)
         self.n_asked = self.n_taught = self.n_left_out = self.n_dropped = 0
         self.faults = Counter[str]()
-        self.error: str | None = None  # what fails now
+        self.error: str | None = None  # the current failure
         self._size, self._numbers = size, itertools.count(1)
-        self._open: OrderedDict[Id, Question] = OrderedDict()  # also those that are answered and not taken yet
+        self._open: OrderedDict[Id, Question] = OrderedDict()  # also questions that are answered and not taken yet
         self._waiting: deque[Question] = deque()
         self._answered: list[Question] = []
         self._said: Recent[Id, Label] = Recent(MOST_REMEMBERED)
@@ -95,7 +95,7 @@ class Teaching:
             threading.Thread(target=self._work, name="teacher", daemon=True).start()
 
     def close(self) -> None:
-        """Ask no more; nobody waits for an answer that is on its way."""
+        """Stop asking; pending answers are not awaited."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
@@ -104,11 +104,11 @@ class Teaching:
 
     @staticmethod
     def id_for(x: Message, id: Id | None) -> Id:
-        """The id under which a message is taught; that of one without an id is made from what it says."""
+        """The id under which a message is taught; without an id it is made from the message's content."""
         return f"teacher:{message_identity(x):016x}" if id is None else id
 
     def ids_for(self, X: Sequence[Message], ids: Sequence[Id | None]) -> list[Id | None]:
-        """The ids under which messages that a person labels are to be learned, to correct what the teacher taught."""
+        """The ids for learning messages that a person labels, to correct the lessons of the teacher."""
         with self._changed:
             return [
                 own_id if id is None and (own_id := self.id_for(x, id)) in self._said else id
@@ -124,7 +124,7 @@ class Teaching:
                     self._put(x, own_id)
 
     def compare(self, X: Sequence[Message], ids: Sequence[Id | None], labels: Iterable[Truth]) -> None:
-        """Compare labels that a person gave with those of the teacher, and ask the teacher about some more of these."""
+        """Compare labels of a person with those of the teacher, and ask the teacher about some more messages."""
         with self._changed:
             for x, id, label in zip(X, ids, labels, strict=True):
                 own_id = self.id_for(x, id)
@@ -149,7 +149,7 @@ class Teaching:
         self._changed.notify_all()
 
     def lessons(self) -> list[Lesson]:
-        """What the teacher has taught since, in the order of the questions; what a person labelled is only compared."""
+        """The teacher's new lessons, in the order of the questions; messages labelled by a person are only compared."""
         with self._changed:
             answered, self._answered, lessons = (
                 sorted(self._answered, key=lambda open_question: open_question.number),
@@ -173,7 +173,7 @@ class Teaching:
             return lessons
 
     def give_back(self, lessons: Iterable[Lesson]) -> None:
-        """Take lessons back that could not be learned now."""
+        """Take back lessons that could not be learned now."""
         with self._changed:
             for x, label, _, id in lessons:
                 question = Question(0, x, id, said=TeacherLabel(label))
@@ -184,7 +184,7 @@ class Teaching:
 
     @property
     def is_busy(self) -> bool:
-        """Whether answers are to come, of a teacher that has not failed for a minute."""
+        """Whether answers are pending, from a teacher that has not failed for a minute."""
         with self._changed:
             return self._pause < LONGEST_PAUSE and bool(self._waiting or self._n_asking)
 
@@ -194,13 +194,13 @@ class Teaching:
         while (question := self._next()) is not None:
             try:
                 teacher_label = self._teacher.label_one(self._shown(question.x))
-            except Exception as error:  # of any kind, as a server may answer anything
+            except Exception as error:  # a server may answer anything, so any kind
                 self._failed(question, error)
             else:
                 self._came(question, teacher_label)
 
     def _next(self) -> Question | None:
-        """Wait for the next question; `None` at the end. A teacher that fails is asked one question at a time."""
+        """Wait for the next question; `None` at the end. If the teacher fails, it gets one question at a time."""
         with self._changed:
             while not self._is_over:
                 left = self._until - monotonic()
@@ -244,9 +244,9 @@ class Teaching:
             self._told.add(kind)
             self._changed.notify_all()
         if is_new:
-            self._on_event(f"the teacher teaches nothing now: {error or type(error).__name__}; it is asked again")
+            self._on_event(f"the teacher gives no labels now: {error or type(error).__name__}; it will be asked again")
 
-    # What is told, and kept
+    # The view and the state.
 
     def view(self) -> dict[str, Any]:
         """The state, as values for JSON."""
@@ -271,7 +271,7 @@ class Teaching:
             }
 
     def get_state(self, keeps_messages: bool = False) -> dict[str, Any]:
-        """The state to save, with the messages that wait if it `keeps_messages`."""
+        """The state to save, including waiting messages if `keeps_messages`."""
         with self._changed:
             return {
                 "questions": self.questions.get_state(),
@@ -285,7 +285,7 @@ class Teaching:
             }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `get_state` gave, before the start; a ValueError says that it is no such state."""
+        """Restore the state from `get_state`, before `start`; a ValueError if it is not valid."""
         if not state:
             return
         try:

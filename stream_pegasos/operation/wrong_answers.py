@@ -1,4 +1,4 @@
-"""The newest messages whose answer was wrong, to be searched, corrected and taken elsewhere."""
+"""The newest messages with wrong answers, for search, correction and export."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  #
 
 
 class WrongAnswer(NamedTuple):
-    """A message whose answer was wrong: as the monitor shows it and, unless it is large, as it was learned."""
+    """A message with a wrong answer: in the monitor's form and, unless it is large, as it was learned."""
 
     shown: Mapping[str, Any]
     example: Labelled | None = None
@@ -36,23 +36,21 @@ class WrongAnswer(NamedTuple):
 
 
 class WrongAnswers:
-    """The newest 1,000 messages whose answer was wrong, in memory alone."""
+    """The newest 1,000 messages with wrong answers, only in memory."""
 
     def __init__(self) -> None:
         self._newest: deque[WrongAnswer] = deque(maxlen=MOST_WRONG)
 
     def add(self, messages: Iterable[Mapping[str, Any]], learned: Iterable[tuple[Labelled, Any]]) -> None:
-        """Add messages with their labels and answers, as the monitor shows them, and as they were learned, with their
-        ids.
-        """
+        """Add messages with their labels and answers, in the monitor's form and in the learned form, with their ids."""
         for message, (example, id) in zip(messages, learned, strict=True):
             is_kept = message_size(example[0]) <= LARGEST_CORRECTED
             shown = {**message, "can_be_corrected": is_kept}
             self._newest.append(WrongAnswer(shown, example if is_kept else None, id))
 
     def search(self, part: str = "", first: str = "newest") -> list[Mapping[str, Any]]:
-        """The messages that have this in their text or in one of their labels, in upper or lower case: the newest
-        first, or else the "suspicious" ones, whose label was the least probable.
+        """The messages with this part in their text or in one of their labels, in upper or lower case: the newest
+        first, or else the "suspicious" ones first, whose label was the least probable.
         """
         part = part.casefold()
         messages = [wrong.shown for wrong in reversed(self._newest) if not part or part in _searched(wrong.shown)]
@@ -61,7 +59,7 @@ class WrongAnswers:
         return messages
 
     def take(self, number: int) -> WrongAnswer:
-        """Remove a message, to correct it; a LookupError says that it is not kept."""
+        """Remove a message, to correct it; a LookupError if it is not kept."""
         for place in reversed(range(len(self._newest))):
             wrong = self._newest[place]
             if wrong.shown["number"] == number and wrong.example is not None:
@@ -84,8 +82,9 @@ def _searched(message: Mapping[str, Any]) -> str:
 
 
 def as_csv(messages: Sequence[Mapping[str, Any]], columns: Sequence[str] = COLUMNS) -> str:
-    """Messages as CSV (RFC 4180), with several labels as JSON. A text that a spreadsheet would take for a formula has
-    an apostrophe in front: it comes from strangers, and would run on the machine of whoever opens the file.
+    """Messages as CSV (RFC 4180), with several labels as JSON. A text that a spreadsheet would take for a formula gets
+    an apostrophe in front: it comes from unknown senders, and would run on the machine of the person who opens the
+    file.
 
     Examples
     --------

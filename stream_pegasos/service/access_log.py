@@ -1,4 +1,4 @@
-"""A log of requests, as servers of the web write it."""
+"""A log of requests, in the common format of web servers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ESCAPED = {34: '\\"', 92: r"\\"} | {n: f"\\x{n:02x}" for n in (*range(32), *rang
 
 class AccessLog:
     """Writes a line for each request to a file, or to standard output for `-`: the common log format, and the seconds
-    until it was answered. The file may be moved away, as by logrotate. What follows a `?` is left out, as it may name a
-    message or a label.
+    until the answer. Programs such as logrotate may move the file. The part of a path after `?` is left out: it may
+    name a message or a label.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,6 +44,6 @@ class AccessLog:
         self._handler.close()
 
     def _fail(self, record: logging.LogRecord) -> None:
-        if not self._has_failed:  # requests are answered all the same
+        if not self._has_failed:  # a failure of the log does not stop the service
             self._has_failed = True
             log.error("the access log cannot be written: %s", sys.exc_info()[1])

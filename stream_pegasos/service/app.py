@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {"/": "index.html", **{f"/{file.name}": file.name for file in sorted(PAGE.glob("*.[cj]s*"))}}
-OPEN_PATHS = {*PAGE_FILES, "/docs", "/healthz"}  # where no token is asked for: they tell nothing of any message
+OPEN_PATHS = {*PAGE_FILES, "/docs", "/healthz"}  # need no token: they reveal no message
 MEDIA_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript"}
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -42,7 +42,7 @@ PAGE_HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # as they stand in a Host header
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")  # in the form of a Host header
 
 
 def create_app(
@@ -51,15 +51,15 @@ def create_app(
     beside: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext,
     access_log: AccessLog | None = None,
 ) -> Starlette:
-    """The application that serves a model. Requests for other hosts are refused, such as one that a stranger's web page
-    points here. `beside` runs in the event loop of the application, as long as it does. Each request has a line in the
-    access log, if there is one.
+    """The application that serves a model. Requests for other hosts are refused, such as those of a web page of another
+    site that points here. `beside` is a context that is open in the event loop while the application runs. If there is
+    an access log, it gets a line for each request.
     """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         learner.start()
-        gc.freeze()  # the collector need not look through objects that stay while requests wait
+        gc.freeze()  # the garbage collector need not search permanent objects while requests wait
         async with learning_as_given(learner), _telling(learner.refusals), beside():
             yield {REFUSALS: learner.refusals}
             await learner.finish()
@@ -111,7 +111,7 @@ def create_app(
 
 @asynccontextmanager
 async def _telling(refusals: Refusals) -> AsyncIterator[None]:
-    """Have refusals told each minute, and at the end."""
+    """Log refusals each minute, and at the end."""
 
     async def tell() -> None:
         while True:
@@ -128,7 +128,7 @@ async def _telling(refusals: Refusals) -> AsyncIterator[None]:
 
 def _page(path: Path, needs_token: bool) -> Callable[[Request], Awaitable[Response]]:
     content = path.read_bytes()
-    if needs_token:  # so that the page asks for nothing before it has one
+    if needs_token:  # so that the page asks for nothing before it has a token
         content = content.replace(b"<body>", b"<body data-needs-token>")
 
     async def page(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Receiving the body of a request, within limits of size and time."""
+"""Reception of a request's body, within limits of size and time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from stream_pegasos.common.display import printable
 
 __all__ = ["receive_body"]
 
-MOST_PASSED_OVER, LONGEST_PASSED_OVER = 64 << 20, 5.0  # bytes of a body that is too large, and seconds
+MOST_PASSED_OVER, LONGEST_PASSED_OVER = 64 << 20, 5.0  # bytes and seconds of a too large body that is still read
 
 
 async def receive_body(
     scope: Scope, receive: Receive, types: Sequence[str], most: int, seconds: float
 ) -> tuple[str, bytes]:
-    """The content type of a request, in lower case, and its body. It is refused if it has another type or is encoded,
-    has more than `most` bytes, or does not come within so many seconds.
+    """The content type of a request, in lower case, and its body. The request is refused if it has another type or is
+    encoded, has more than `most` bytes, or does not come within so many seconds.
     """
     headers = dict(scope["headers"])
     type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
@@ -35,7 +35,7 @@ async def receive_body(
     length = headers.get(b"content-length", b"")
     # Python refuses to read very many digits.
     if length.isdigit() and (len(length) > 18 or int(length) > most):
-        if b"expect" not in headers:  # whoever waits to be told to go on has sent nothing
+        if b"expect" not in headers:  # a client that waits for `100 Continue` has sent nothing
             await _pass_over(receive, seconds)
         raise _too_large(most)
     body, more, end = bytearray(), True, asyncio.get_running_loop().time() + seconds
@@ -51,15 +51,15 @@ async def receive_body(
                     await _pass_over(receive, seconds)
                 raise _too_large(most)
     except TimeoutError:
-        # The connection is closed, as more of the body may come on it.
+        # The connection is closed, because more of the body may come.
         late = f"the body did not come within {seconds:g} seconds"
         raise HTTPException(408, late, {"connection": "close"}) from None
     return type, bytes(body)
 
 
 async def _received(part: Any, end: float) -> Any:
-    """The next part of a body, until the loop's time `end`. Most are there already, and a timer that nothing waits for
-    would take a twentieth of the time of a small request.
+    """The next part of a body, until the loop's time `end`. Most parts are there already; for these a timer would take
+    a twentieth of the time of a small request.
     """
     try:
         waited_for = part.send(None)
@@ -71,7 +71,7 @@ async def _received(part: Any, end: float) -> Any:
 
 @coroutine
 def _rest(part: Any, waited_for: Any) -> Generator[Any, Any, Any]:
-    """What a coroutine returns that has begun, and waits for this."""
+    """Continue a coroutine that has begun and waits for `waited_for`; return its result."""
     try:
         while True:
             yield waited_for
@@ -81,8 +81,8 @@ def _rest(part: Any, waited_for: Any) -> Generator[Any, Any, Any]:
 
 
 async def _pass_over(receive: Receive, seconds: float) -> None:
-    """Read on to the end of a body, within limits: a client that still sends when the connection is closed is told of
-    that alone, and never sees the answer.
+    """Read to the end of a body, within limits. If a connection is closed while the client still sends, the client sees
+    only this error, and never the answer.
     """
     n_left, more = MOST_PASSED_OVER, True
     with suppress(TimeoutError):

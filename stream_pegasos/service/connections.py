@@ -1,4 +1,4 @@
-"""What stands between a socket and the server's HTTP: it bounds the memory of a connection, whatever is sent on it."""
+"""Connections of the server, with bounded memory for any input."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from stream_pegasos.operation.refusals import Refusals
 __all__ = ["CONNECTION", "REFUSALS", "HttpConnection"]
 
 CONNECTION, REFUSALS = "connection", "refusals"  # their names in the state of a request
-PIECE = 4 << 10  # bytes that are handed on at a time: a request of a few bytes takes some thousand of memory
-LINGER = 1.0  # seconds in which a client that is still sending may read why it is refused
+PIECE = 4 << 10  # bytes passed on at a time: parsing a request of a few bytes takes some thousand bytes of memory
+LINGER = 1.0  # seconds for a client that still sends to read why it is refused
 
 _DETAIL = orjson.dumps({"detail": f"the head of a request, and what follows its body, may have {LARGEST_HEAD:,} bytes"})
 REFUSAL = b"\r\n".join(
@@ -32,12 +32,11 @@ REFUSAL = b"\r\n".join(
 
 
 class HttpConnection(asyncio.Protocol):
-    """Hands a connection's bytes on to the server in small pieces: not before earlier requests are answered, and not
-    beyond the largest head.
+    """Passes the bytes of a connection to the server in small pieces: not before earlier requests are answered, and at
+    most the largest head.
 
-    A parser of its own tells where in a request they are. What the server has not got yet is at most what the socket
-    gave at once, as nothing more is read meanwhile. Requests find it in their state, and tell it when they are
-    `answered`.
+    Its own parser follows the requests in the bytes. The bytes not passed on are at most one read of the socket,
+    because the socket is not read meanwhile. Requests find the connection in their state, and call `answered` on it.
     """
 
     def __init__(self, app_state: dict[str, Any], **options: Any) -> None:
@@ -45,11 +44,11 @@ class HttpConnection(asyncio.Protocol):
         self._refusals: Refusals | None = app_state.get(REFUSALS)
         self._parser: Any = httptools.HttpRequestParser(self)
         self._pending: bytes | memoryview = b""
-        self._n_silent = 0  # bytes since the parser told of anything: of a head, or of what follows a body
+        self._n_silent = 0  # bytes since the parser's last event: of a head, or after a body
         self._n_unanswered = 0  # requests
         self._in_body = self._is_told = False
         self._is_paused = self._is_reading_paused = False  # by the server; the socket
-        self._is_over = False  # nothing more is handed on
+        self._is_over = False  # no more bytes are passed on
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -72,11 +71,11 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if not self._is_over:
             unread = b"".join([self._pending, data]) if self._pending else data
-            self._pending = unread if len(unread) <= PIECE else memoryview(unread)  # of which parts are no copies
+            self._pending = unread if len(unread) <= PIECE else memoryview(unread)  # slices without copies
             self._hand_on()
 
     def throttle(self, is_paused: bool) -> None:
-        """The server takes no more, or again."""
+        """Called when the server stops or resumes taking bytes."""
         self._is_paused = is_paused
         if not is_paused:
             self._hand_on()
@@ -91,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
         return self._parser is None
 
     def _may_go_on(self) -> bool:
-        """Whether the server may have more: the next head, or of the body of the only request."""
+        """Whether the server may get more: the next head, or the body of the only request."""
         return not self._is_paused and (not self._n_unanswered or (self._n_unanswered == 1 and self._in_body))
 
     def _hand_on(self) -> None:
@@ -113,12 +112,12 @@ class HttpConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(piece)
         except httptools.HttpParserError:
-            self._is_over, self._pending = True, b""  # the server finds the same, and closes
-        except httptools.HttpParserUpgrade:  # to which it does not listen
+            self._is_over, self._pending = True, b""  # the server finds the same error, and closes
+        except httptools.HttpParserUpgrade:  # the server ignores upgrades
             pass
         self._n_silent = 0 if self._is_told else self._n_silent + len(piece)
 
-    # What the parser tells.
+    # Events of the parser.
 
     def on_headers_complete(self) -> None:
         self._n_unanswered += 1
@@ -131,7 +130,7 @@ class HttpConnection(asyncio.Protocol):
         self._in_body, self._is_told = False, True
 
     def _refuse(self) -> None:
-        """Answer that the head is too large, and close in a moment."""
+        """Answer that the head is too large, and close soon."""
         if not self._in_body or self._n_unanswered:
             self._transport.write(REFUSAL)
         if self._refusals is not None:
@@ -147,17 +146,17 @@ class HttpConnection(asyncio.Protocol):
 
 
 class _Throttled:
-    """The transport as the server has it, which says by it when it takes no more; only the connection reads less."""
+    """The transport given to the server. If the server pauses reading through it, only the connection is paused."""
 
     def __init__(self, transport: asyncio.Transport, connection: HttpConnection) -> None:
         self._transport, self._connection = transport, connection
-        self.write = transport.write  # asked for with each answer
+        self.write = transport.write  # an attribute, because each answer uses it
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def close(self) -> None:
-        if not self._connection.is_refused:  # else it closes in a moment
+        if not self._connection.is_refused:  # a refused connection closes soon
             self._transport.close()
 
     def pause_reading(self) -> None:

@@ -1,4 +1,4 @@
-"""The description of the service as a page that needs no script."""
+"""The description of the service as a page without scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REF = "#/components/schemas/"
 
 
 def docs(described: dict[str, Any]) -> str:
-    """A page of HTML that says what an OpenAPI description says."""
+    """An HTML page with the content of an OpenAPI description."""
     info = described["info"]
     token = "<p>Each request carries <code>Authorization: Bearer …</code>, with the token of the service.</p>"
     operations = [
@@ -35,7 +35,7 @@ def docs(described: dict[str, Any]) -> str:
             f'<p>{escape(info["description"])} <a href="openapi.json">openapi.json</a> says the same to programs.</p>',
             token if "security" in described else "",
             *operations,
-            "<h2>What is sent and answered</h2>",
+            "<h2>Types of requests and answers</h2>",
             *schemas,
             "</main>\n</body>\n</html>\n",
         ]
@@ -72,7 +72,7 @@ def _content(title: str, body: dict[str, Any]) -> list[str]:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    """A type in a few words, with links to those that have a name."""
+    """A type in a few words, with links to types that have names."""
     if "$ref" in schema:
         name = escape(schema["$ref"].removeprefix(REF))
         return f'<a href="#{name}">{name}</a>'
@@ -91,7 +91,7 @@ def _schema(schema: dict[str, Any]) -> str:
 
 
 def _table(names: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table of cells of HTML."""
+    """An HTML table of cells."""
     head = "".join(f"<th>{name}</th>" for name in names)
     lines = ["".join(f"<td>{cell}</td>" for cell in row) for row in rows]
     return f"<table><thead><tr>{head}</tr></thead>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

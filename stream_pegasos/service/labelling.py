@@ -1,4 +1,4 @@
-"""Labelling of messages by people, on the page or over HTTP."""
+"""Labels from people, on the page or over HTTP."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ __all__ = ["Labelling", "LookAlikeError", "learning_as_given"]
 
 log = logging.getLogger(__name__)
 
-MOST_OFFERED = 1_000  # labels that people are offered
-MOST_GIVEN = 20  # labels that are shown as given
-SECONDS_BETWEEN = 0.5  # two looks for labels that are due
-LONGEST_GIVEN = 200  # characters shown of their messages
+MOST_OFFERED = 1_000  # labels offered to people
+MOST_GIVEN = 20  # labels shown as given
+SECONDS_BETWEEN = 0.5  # between two looks for labels that are due
+LONGEST_GIVEN = 200  # characters of their messages shown
 
-LookFor = Callable[[Label, Sequence[Label]], Label | None]  # the known label that a new one looks like
+LookFor = Callable[[Label, Sequence[Label]], Label | None]  # finds the known label that a new one resembles
 
 
 class Labelling:
-    """Asks people for labels, and takes those that they give."""
+    """Asks people for labels, and accepts their labels."""
 
     def __init__(self, learner: LiveLearner) -> None:
         self._learner = learner
-        self._offered: dict[Any, None] = {}  # labels, in the order in which they are offered
+        self._offered: dict[Any, None] = {}  # labels, in the order of the offer
 
     async def asked(self, limit: int, first: str = "uncertain", also: int | None = None) -> dict[str, Any]:
         """The messages to label next, the answers of the model, and the labels that can be taken back. `first` is as
-        for `ActiveLearning.queue`; `also` is a message that someone is reading, which is among them as long as it
+        for `ActiveLearning.queue`; `also` is the number of a message that a person is reading: it is included while it
         waits.
         """
         learner, active_learning = self._learner, self._learner.active_learning
@@ -97,7 +97,7 @@ class Labelling:
         }
 
     def _offer(self, labels: Iterable[Label]) -> list[Label]:
-        """The labels to offer. Each keeps its place, by which people know it; ordered labels are sorted."""
+        """The labels to offer. Each keeps its place, which people remember; ordered labels are sorted."""
         now = dict.fromkeys(labels)
         if now.keys() != self._offered.keys():
             new = sorted((label for label in now if label not in self._offered), key=str)
@@ -106,7 +106,7 @@ class Labelling:
 
     async def teach(self, number: int, label: Truth | None, new_label: object = None) -> None:
         """Give a message its label, which is learned once it can no longer be taken back. With `None` the message is
-        skipped. A LookupError says that it does not wait for a label, a LookAlikeError that another label may be meant,
+        skipped. A LookupError if the message does not wait for a label; a LookAlikeError if another label may be meant,
         unless `new_label` is "confirmed".
         """
         active_learning = self._learner.active_learning
@@ -121,9 +121,9 @@ class Labelling:
         await self._learn()
 
     async def teach_message(self, x: Message, id: Id | None, label: Truth, new_label: object = None) -> int:
-        """Give a message that need not wait its label, as `teach` does; the number by which it can be taken back."""
+        """Give a label to a message, even if it does not wait, like `teach`; return its number, for `take_back`."""
         active_learning = self._learner.active_learning
-        if active_learning.of_file:  # whose labels are written down by themselves
+        if active_learning.of_file:  # its labels are stored elsewhere
             raise ValueError("labels are for the messages of the file here: name one by its number")
         async with self._learner.learning_lock:
             label = self._learnable_label(label, new_label)
@@ -133,7 +133,7 @@ class Labelling:
         return number
 
     def _learnable_label(self, label: Truth, new_label: object) -> Truth:
-        """The label, or several, that a person means, which may be learned."""
+        """The label or labels that a person means, after a check that they may be learned."""
         learner = self._learner
         recent_labels = learner.given_labels()
         listed = learner.labels.meant(recent_labels).listed
@@ -155,7 +155,9 @@ class Labelling:
         await self._learner.sync()
 
     async def take_back(self, number: int) -> None:
-        """Take a label back that is not learned yet, or raise a LookupError. If the store fails, the label stays."""
+        """Take back a label that is not learned yet; a LookupError if there is none. If the store fails, the label
+        stays.
+        """
         async with self._learner.learning_lock:
             with self._learner.monitor.lock:
                 self._learner.active_learning.take_back(number)
@@ -163,7 +165,7 @@ class Labelling:
 
 
 class LookAlikeError(ValueError):
-    """A label is new, and looks like a known one, which may be meant."""
+    """A new label resembles a known one, which may be meant."""
 
     def __init__(self, label: Label, alike: Label) -> None:
         super().__init__(
@@ -187,8 +189,8 @@ def _label_meant(known_labels: Sequence[Label], given: Label, looks_for: Sequenc
 
 @asynccontextmanager
 async def learning_as_given(learner: LiveLearner) -> AsyncIterator[None]:
-    """Learn the labels of people when they are due, and of a teacher when they come; at the end, also those that could
-    still be taken back.
+    """Learn the labels of people when they are due, and those of a teacher when they come. At the end, also learn the
+    labels that could still be taken back.
     """
     closing = asyncio.Event()
     task = asyncio.create_task(_learn_as_given(learner, closing))

@@ -1,4 +1,4 @@
-"""What comes in the body of a request, and what it means."""
+"""The bodies of requests: their types, and their conversion to messages and labels."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.wrong_answers import MOST_WRONG
 from stream_pegasos.streams.example import Truth, id_meant, is_no_id
 
-LARGEST = (1 << 63) - 1  # integer that is a label or an id; the smallest is -LARGEST - 1
+LARGEST = (1 << 63) - 1  # the largest integer of a label or an id; the smallest is -LARGEST - 1
 
-# What is said of these where they are something else.
+# Texts of the error if a value has another type.
 FAULTS = {
     "label": "it must be a string, an int or a bool, or a list of these",
     "id": f"it must be a string of up to {LONGEST_ID} characters or an int of 64 bits",
@@ -37,15 +37,15 @@ UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `\$.*)?$", 
 
 Id = Annotated[str, Meta(max_length=LONGEST_ID)] | Annotated[int, Meta(ge=-LARGEST - 1, le=LARGEST)]
 
-SentLabel = Label | float  # where a gap beside them has made floats of integers
+SentLabel = Label | float  # programs that store missing values turn integers into floats
 
 
 class Sent(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What comes from outside: a key that is misspelt is not dropped in silence."""
+    """Input of a request; an unknown key is an error, so that misspelt keys are noticed."""
 
 
 class Message(Sent, kw_only=True):
-    """A message, which may be one that is to be learned: its label and its weight are not looked at."""
+    """A message. It may also have a label and a weight, as for learning; these are ignored."""
 
     id: Id | float | UnsetType = UNSET  # see `id_meant`
     label: Any = UNSET
@@ -57,8 +57,8 @@ class QuestionedMessage(Message, kw_only=True):
 
 
 class LabelledMessage(Message, kw_only=True):
-    """A message and its label. With an `id` whose message waits for its label, or has one that can still be taken back
-    exactly, the message itself may be left out.
+    """A message and its label. The message may be left out if its `id` belongs to exactly one message that waits for
+    its label or whose label can still be taken back.
     """
 
     label: SentLabel | list[SentLabel]
@@ -66,8 +66,8 @@ class LabelledMessage(Message, kw_only=True):
 
 
 def define_content(kind: type[Message], fields: Sequence[str]) -> Any:
-    """A type of messages with what is learned from: a `text`, or the fields of these names. Its `x` is that, or `None`.
-    A ValueError if a field has the name of something else.
+    """A type of messages with their content: a `text`, or the fields of these names. Its `x` is the content, or `None`.
+    A ValueError if a field has the name of another key.
     """
     if field_names := {*fields} & {*LabelledMessage.__struct_fields__}:
         raise ValueError(f"a field cannot be called {min(field_names)!r} here")
@@ -75,7 +75,7 @@ def define_content(kind: type[Message], fields: Sequence[str]) -> Any:
         text = [("text", str)] if kind is not LabelledMessage else [("text", str | UnsetType, UNSET)]
         x = property(lambda self: None if self.text is UNSET else self.text)
         return msgspec.defstruct(kind.__name__, text, bases=(kind,), kw_only=True, namespace={"x": x})
-    outer = [name.partition(".")[0] for name in fields]  # an object with the field, as `from` of `from.name`
+    outer = [name.partition(".")[0] for name in fields]  # the objects: `from` for `from.name`
     field_names = {*LabelledMessage.__struct_fields__}
     top = dict.fromkeys([*fields, *(name for name in outer if name not in field_names)])
     names = {f"field_{i}": name for i, name in enumerate(top)}
@@ -92,11 +92,11 @@ def define_content(kind: type[Message], fields: Sequence[str]) -> Any:
 
 
 class Taught(Sent, kw_only=True):
-    """A message that a person labels, by the number that GET /asked has, or any other as the `message` itself; null
-    skips it. With `take_back`, and without a label, the one that was given is taken back.
+    """A label of a person for a message, by its number in GET /asked, or for another message in `message`. A null label
+    skips the message. With `take_back`, and without a label, the given label is taken back.
 
-    A new label that looks like a known one is refused; with the `new_label` "confirmed" it is taken. With "ask", it is
-    not given either, nor one that is a slip of the keyboard away from a known one: the answer asks.
+    A new label that looks like a known one is refused; with the `new_label` "confirmed" it is accepted. With "ask", a
+    new label that differs from a known one by one typing error is not given either: the answer asks.
     """
 
     number: int | UnsetType = UNSET
@@ -106,13 +106,13 @@ class Taught(Sent, kw_only=True):
 
 
 def teaching_with(message: Any) -> Any:
-    """`Taught`, whose `message` is of a type that `define_content` made."""
+    """`Taught` with a `message` of a type that `define_content` made."""
     return msgspec.defstruct(Taught.__name__, [("message", message | UnsetType, UNSET)], bases=(Taught,), kw_only=True)
 
 
 class TeachingAnswer(Struct, kw_only=True):
-    """How many labels were given by people; of a message that was sent itself, its number, by which the label can be
-    taken back, and for how many seconds. With `alike`, the `label` is not taken: it is new, and the known one may be
+    """The number of labels given by people. If the request had a `message`: its number, to take the label back, and the
+    seconds in which that is possible. With `alike`, the `label` is not accepted: it is new, and the known one may be
     meant.
     """
 
@@ -124,12 +124,11 @@ class TeachingAnswer(Struct, kw_only=True):
 
 
 class Prediction(Struct, kw_only=True):
-    """What the model says of a message. `label` and `probability` are null as long as it knows no answer. If a message
-    may have several labels, these and `margin` are lists, of all predicted ones. With two classes `margin` is above 0
-    for the positive one; with more it is how far that of the label is above the next best one, and there are the ten
-    most probable labels with their `probabilities`. Where a limit of false positives withheld labels, `withheld` lists
-    them. Where a coverage is asked for, `set` lists the labels that hold the right one as often as that, the likeliest
-    first.
+    """The model's answer to a message. `label` and `probability` are null while the model knows no answer. If a message
+    may have several labels, these and `margin` are lists, of all predicted labels. With two classes `margin` is above 0
+    for the positive one. With more classes it is the difference to the margin of the next best one, and the ten most
+    probable labels have `probabilities`. If a limit of false positives withheld labels, `withheld` lists them. If a
+    coverage is set, `set` lists labels that include the right one with this frequency, the likeliest first.
     """
 
     label: Label | list[Label] | None
@@ -141,21 +140,21 @@ class Prediction(Struct, kw_only=True):
     id: str | int | UnsetType = UNSET
 
 
-# Of each label a text, several, or null for its name.
+# For each label a text, several texts, or null for its name.
 Descriptions = Annotated[dict[str, str | list[str] | None], Meta(min_length=1)]
 
 
 class Described(Struct, kw_only=True):
-    """How many texts were learned, and the labels whose names describe nothing, as numbers, and were left out."""
+    """The number of texts learned, and the labels left out, because their names are numbers and describe nothing."""
 
     n_learned: int
     left_out: list[Label]
 
 
 class Learned(Prediction, kw_only=True):
-    """What the model said of a message before learning it. `learned` is false if its `id` was learned before with this
-    label. With another label it is a correction: "taken back" where the other one was given on the page and not learned
-    yet; and "taught anew" by two steps elsewhere.
+    """The model's answer to a message before learning it. `learned` is false if its `id` was learned before with this
+    label. With another label it is a correction: "taken back" if the other label was given on the page and not learned
+    yet, else "taught anew", by two steps.
     """
 
     learned: bool
@@ -163,18 +162,18 @@ class Learned(Prediction, kw_only=True):
 
 
 class LearnedIds(Struct, kw_only=True):
-    """Ids of messages learned, and how many are remembered."""
+    """Ids of learned messages, and the number of ids that are kept."""
 
     ids: list[str | int]
     n: int
 
 
 class Explanation(Prediction, kw_only=True):
-    """What each word, or part of a word, adds to the margin: the largest ones, then the number and the sum of the
-    others. It is the margin of the label `explained` above the label `against`, if that is not null. These are the
-    predicted label and the next one, or the label that the request names. `words` has the share of each word in each of
-    `contributions`; `pieces` are the texts of the message, by field, piece by piece with what each adds. As
-    browsers round integers beyond 2**53, labels that are such integers are strings here.
+    """The contribution of each word, or part of a word, to the margin: the largest ones, then the number and the sum of
+    the others. It is the margin of the label `explained` above the label `against`, if that is not null. These are the
+    predicted label and the next one, or the label in the request. `words` has the share of each word in each of
+    `contributions`; `pieces` are the texts of the message, by field, in pieces with the contribution of each. Labels
+    that are integers beyond 2**53 are strings here, because browsers round such integers.
     """
 
     explained: Label | None
@@ -187,57 +186,58 @@ class Explanation(Prediction, kw_only=True):
 
 
 class LearnedAsked(Sent):
-    limit: Annotated[int, Meta(ge=1, le=100_000, description="How many.")] = 1_000
-    skip: Annotated[int, Meta(ge=0, description="How many of the newest to leave out.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=100_000, description="The largest number to return.")] = 1_000
+    skip: Annotated[int, Meta(ge=0, description="The number of the newest ones to leave out.")] = 0
 
 
 class MonitorAsked(Sent):
     search: Annotated[
         Annotated[str, Meta(max_length=1_000)] | None,
-        Meta(description="Tell of the classes whose labels have this in them."),
+        Meta(description="Return the classes whose labels contain this."),
     ] = None
-    limit: Annotated[int, Meta(ge=1, le=10_000, description="Of how many of these.")] = 20
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="The number of classes to return.")] = 20
     label: Annotated[
         Annotated[str, Meta(max_length=10_000)] | None,
-        Meta(description='Tell the words for and against it: a text or, where that would not tell 1 from "1", JSON.'),
+        Meta(description='Return the words for and against this label: a text, or JSON if 1 and "1" differ.'),
     ] = None
-    model: Annotated[bool, Meta(description="Tell the parameters of the model and all its classes.")] = False
+    model: Annotated[bool, Meta(description="Return the parameters of the model and all its classes.")] = False
 
 
 class WrongAsked(Sent):
     search: Annotated[
-        Annotated[str, Meta(max_length=1_000)], Meta(description="Those that have this in their text or a label.")
+        Annotated[str, Meta(max_length=1_000)],
+        Meta(description="Return the messages with this in their text or a label."),
     ] = ""
-    limit: Annotated[int, Meta(ge=1, le=MOST_WRONG, description="How many.")] = MOST_WRONG
+    limit: Annotated[int, Meta(ge=1, le=MOST_WRONG, description="The largest number to return.")] = MOST_WRONG
     first: Annotated[
         Literal["newest", "suspicious"],
-        Meta(description="In which order; suspicious ones have a label that was improbable, and may be wrong."),
+        Meta(description="The order; suspicious messages have an improbable label, which may be wrong."),
     ] = "newest"
-    format: Annotated[Literal["json", "csv"], Meta(description="In which form.")] = "json"
+    format: Annotated[Literal["json", "csv"], Meta(description="The form of the answer.")] = "json"
 
 
 class Corrected(Sent, kw_only=True):
-    """A message that GET /wrong has, by its number, and the label that is right."""
+    """The right label for a message of GET /wrong, by its number."""
 
     number: int
     label: SentLabel | list[SentLabel]
 
 
 class MessagesAsked(Sent):
-    limit: Annotated[int, Meta(ge=1, le=100, description="How many.")] = 8
-    first: Annotated[Literal["uncertain", "newest", "oldest"], Meta(description="In which order.")] = "uncertain"
-    also: Annotated[int | None, Meta(description="The number of a message to send as well while it waits.")] = None
+    limit: Annotated[int, Meta(ge=1, le=100, description="The largest number to return.")] = 8
+    first: Annotated[Literal["uncertain", "newest", "oldest"], Meta(description="The order.")] = "uncertain"
+    also: Annotated[int | None, Meta(description="The number of a message to include while it waits.")] = None
 
 
 def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """What the body of a request says. Descriptions are pairs, as a label may stand there twice."""
+    """The decoded body of a request. Descriptions are pairs: a label may be duplicated."""
     try:
         try:
             sent = decoder.decode(body)
         except ValidationError:
             raise
         except DecodeError:
-            # Only Python's parser takes a lone surrogate, as a text may have, and NaN in a field that nobody reads.
+            # Only Python's parser accepts a lone surrogate in a text, and NaN in a field that is not read.
             sent = msgspec.convert(json.loads(body.decode()), decoder.type)
         return json.loads(body.decode(), object_pairs_hook=list) if decoder.type is Descriptions else sent
     except ValidationError as error:
@@ -249,7 +249,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
 
 
 def message_of_mail(mail: bytes, parameters: Mapping[str, str], field: str, kind: Any) -> Any:
-    """A mail that is the body of a request, as a message with what the query says beside it."""
+    """A message from a mail in the body of a request, with the values of the query."""
     if not mail.strip():
         raise HTTPException(422, "the body is empty, and no mail")
     try:
@@ -259,7 +259,7 @@ def message_of_mail(mail: bytes, parameters: Mapping[str, str], field: str, kind
 
 
 def _fault(error: ValidationError, kind: Any) -> str:
-    """What is wrong, with nothing of the input but where, and an unknown key."""
+    """The fault, with the place and an unknown key, but no other part of the input."""
     if unknown := UNKNOWN.match(str(error)):
         return _not_known(unknown[1], kind)
     reason, _, place = str(error).partition(" - at `$")
@@ -271,7 +271,7 @@ def _fault(error: ValidationError, kind: Any) -> str:
 
 
 def _not_known(key: str, kind: Any) -> str:
-    """That a key is unknown, and the nearest that is known."""
+    """The error about an unknown key, with the nearest known key."""
     kinds = [
         struct
         for member in (kind, *get_args(kind))
@@ -289,7 +289,7 @@ def _not_known(key: str, kind: Any) -> str:
 
 
 def parameters(values: Mapping[str, str], kind: type[Struct]) -> Any:
-    """What the query of a request says."""
+    """The values in the query of a request."""
     try:
         return msgspec.convert({**values}, kind, strict=False)
     except ValidationError as error:
@@ -301,13 +301,13 @@ class ParsedRequest(NamedTuple):
     """The messages of a request."""
 
     messages: list[Any]
-    X: list[Any]  # what is learned from
+    X: list[Any]  # their content
     ids: list[Id | None]
-    is_list: bool  # or else one by itself
+    is_list: bool  # false for a single message
 
 
 def read_batch(sent: object, learner: LiveLearner, limits: Allowed) -> ParsedRequest:
-    """The messages of a request, of which some are known by their ids."""
+    """The messages of a request; some may be given only by their ids."""
     is_list = isinstance(sent, list)
     messages = sent if isinstance(sent, list) else [sent]
     _check_number(len(messages), "messages", limits)
@@ -320,7 +320,7 @@ def read_batch(sent: object, learner: LiveLearner, limits: Allowed) -> ParsedReq
         if fields:
             with _naming(f"message {i}"):
                 check_exact(x)
-        if mail_field is None:  # a mail is as large as its body
+        if mail_field is None:  # a mail may be as large as the body
             _check_text(x, f"message {i}", limits)
         if fields:
             with _naming(f"message {i}"):
@@ -353,7 +353,7 @@ def _contents(messages: Sequence[Any], ids: list[Id | None], learner: LiveLearne
         if x is None:
             content = ", ".join(learner.fields) or "text"
             place = f"{i}.{content}" if is_list else content
-            kept = f"nothing is kept of a message with this id; send its {content}"
+            kept = f"no message with this id is kept; send its {content}"
             reason = "there is none, and no id" if ids[i] is None else kept
             raise HTTPException(422, f"{place}: {reason}")
         X[i] = x
@@ -374,7 +374,7 @@ def _check_text(x: TextOrFields, place: str, limits: Allowed) -> None:
 def read_descriptions_sent(
     sent: Sequence[tuple[str, Any]], label_reader: LabelsMeant, limits: Allowed
 ) -> dict[Label, Any]:
-    """What labels mean, by the labels that are meant."""
+    """The descriptions of labels, by the labels that are meant."""
     texts = [value if isinstance(value, list) else [value] for _, value in sent]
     _check_number(sum(map(len, texts)), "texts", limits)
     descriptions: dict[Label, Any] = {}
@@ -389,7 +389,7 @@ def read_descriptions_sent(
 
 
 def _set_mail(x: TextOrFields, field: str) -> TextOrFields:
-    """A message whose mail is taken apart only once, however often the model is asked."""
+    """A message whose mail is parsed only once, even if the model is asked several times."""
     if isinstance(x, str):
         return Mail(x)
     return Fields({**x, field: Mail(x[field])}) if isinstance(x.get(field), str) else x
@@ -403,7 +403,7 @@ def _id_of_mail(x: TextOrFields, field: str) -> str | None:
 def labels_as_read(
     label: SentLabel | list[SentLabel], kind: str, i: int, is_list: bool, label_reader: LabelsMeant, limits: Allowed
 ) -> Truth:
-    """What a message is to be learned with: one label or, if it may have several, a tuple of them."""
+    """The label for learning a message: one label or, if it may have several, a tuple of labels."""
     place = f"{i}.label" if is_list else "label"
     if kind != LABELS:
         if isinstance(label, list):
@@ -417,7 +417,7 @@ def labels_as_read(
 
 
 def label_as_read(label: SentLabel, place: str, label_reader: LabelsMeant, limits: Allowed) -> Label:
-    """The label that is meant beside those of the model, whose own labels may be of any length."""
+    """The label that a value means, among the model's labels and others; the model's labels may have any length."""
     try:
         read = label_reader(label)
     except ValueError as error:
@@ -433,12 +433,12 @@ def label_as_read(label: SentLabel, place: str, label_reader: LabelsMeant, limit
 def _learnable(label: SentLabel, place: str, label_reader: LabelsMeant, limits: Allowed) -> Label:
     read = label_as_read(label, place, label_reader, limits)
     if isinstance(read, int) and not -LARGEST - 1 <= read <= LARGEST:
-        raise HTTPException(422, f"{place}: an integer may have 64 bits")
+        raise HTTPException(422, f"{place}: an integer must have at most 64 bits")
     return read
 
 
 def label_of_query(text: str) -> Any:
-    """The label that a query names: a JSON string, integer or bool, or else the text itself."""
+    """The label in a query: a JSON string, integer or bool, or else the text itself."""
     try:
         label = json.loads(text)
     except (ValueError, RecursionError):

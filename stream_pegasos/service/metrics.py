@@ -16,14 +16,14 @@ from stream_pegasos.operation.checkpoints import Checkpoints
 from stream_pegasos.operation.live_learner import LiveLearner
 from stream_pegasos.operation.teaching import Teaching
 
-MOST_CLASSES = 20  # that have counters of their own
+MOST_CLASSES = 20  # with their own counters
 OTHERS = "other"
 FAILED = "Requests that failed, by a fault of the service or where it could keep nothing, also of spamd's protocol."
 REFUSED = "Requests refused for what their client did wrong, by the status of HTTP or the code of spamd's protocol."
 
 
 class Metrics:
-    """The requests answered, counted and timed, and the state of the model."""
+    """The answered requests, their number and time, and the state of the model."""
 
     PATHS: tuple[Literal["/predict", "/learn", "/explain"], ...] = ("/predict", "/learn", "/explain")
 
@@ -38,7 +38,7 @@ class Metrics:
         )
         self._seconds = {path: seconds.labels(path) for path in (*self.PATHS, "other")}
         self._counters: dict[tuple[str, int], Any] = {}
-        self._classes: dict[Any, str] = {}  # the names of classes with counters of their own, by label
+        self._classes: dict[Any, str] = {}  # names of classes with their own counters, by label
         self._registry.register(self)
 
     def observe(self, path: str, status: int, seconds: float) -> None:
@@ -53,14 +53,14 @@ class Metrics:
         return prometheus_client.generate_latest(self._registry)
 
     def collect(self) -> Iterator[Any]:
-        """The metrics of the model, as they are now."""
-        with self._learner.monitor.lock:  # as another thread may be learning
+        """The current metrics of the model."""
+        with self._learner.monitor.lock:  # another thread may be learning
             return iter([*self._model_metrics()])
 
     def _model_metrics(self) -> Iterator[Any]:
         learner, score, model = self._learner, self._learner.monitor.score, self._learner.model
         yield counter("messages_learned", "Messages predicted, then learned.", score.n)
-        yield counter("messages_unanswered", "Of these, those that had no answer yet.", score.n_unanswered)
+        yield counter("messages_unanswered", "Messages learned that had no answer yet.", score.n_unanswered)
         yield counter("predictions", "Messages only predicted.", learner.monitor.n_predictions)
         yield counter("failed_requests", FAILED, learner.monitor.n_failed)
         refused = CounterMetricFamily("stream_pegasos_refused_requests", REFUSED, labels=["status"])
@@ -85,8 +85,8 @@ class Metrics:
         yield mails
 
     def _class_metrics(self) -> Iterator[Any]:
-        """Counters by class. The commonest classes of the first scrape keep their counters, as a counter must never
-        decrease; all others share one.
+        """Counters by class. The most frequent classes of the first scrape keep their own counters, because a counter
+        must never decrease; all others share one.
         """
         tally = self._learner.monitor.score.tally
         for row in self._learner.monitor.score.class_rows(MOST_CLASSES):
@@ -100,7 +100,7 @@ class Metrics:
         ):
             family = CounterMetricFamily(f"stream_pegasos_class_{name}", text, labels=["class"])
             totals: dict[str, int] = {}
-            for label, count in zip(called, counts.tolist(), strict=True):  # several labels may be called the same
+            for label, count in zip(called, counts.tolist(), strict=True):  # several labels may have the same name
                 totals[label] = totals.get(label, 0) + count
             for label, count in totals.items():
                 family.add_metric([label], count)
@@ -108,7 +108,7 @@ class Metrics:
 
 
 def new_registry() -> prometheus_client.CollectorRegistry:
-    """A registry that has what each process tells: its resources, and the version that runs."""
+    """A registry with the metrics of every process: its resources, and the version of the package."""
     registry = prometheus_client.CollectorRegistry()
     prometheus_client.ProcessCollector(registry=registry)
     prometheus_client.PlatformCollector(registry=registry)
@@ -143,7 +143,7 @@ def teaching_metrics(teaching: Teaching | None) -> Iterator[Any]:
     yield faults
     for name, text, place in (
         ("compared", "Labels of the teacher that people judged, by that label.", 1),
-        ("agreed", "Of these, those that people gave, too.", 0),
+        ("agreed", "Labels of the teacher that people gave, too.", 0),
     ):
         family = CounterMetricFamily(f"stream_pegasos_teacher_{name}", text, labels=["class"])
         for label, counts in [*teaching.agreement.counts.items()][:MOST_CLASSES]:

@@ -1,4 +1,4 @@
-"""Middleware of every request: it checks host and token, counts, and answers internal errors."""
+"""Middleware of all requests: it checks host and token, counts, and answers internal errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stream_pegasos.service.responses import as_json
 log = logging.getLogger(__name__)
 
 NOTHING: dict[str, Any] = {}
-# Why requests are refused, by status: all that the log says of them.
+# The reasons of refusals, by status; the log has no other text about them.
 REASONS = {
     400: "the Host header has another name, or the body does not come to its end",
     401: "the bearer token is missing or wrong",
@@ -32,14 +32,14 @@ REASONS = {
     408: "the body does not come in time",
     413: "the body, a text or a list is too large",
     415: "the body has another content type",
-    422: "the body or a parameter is not as it must be",
+    422: "the body or a parameter is not valid",
     503: "nothing can be learned, or asked of an encoder, now",
 }
 
 
 class RequestMiddleware:
-    """Checks host and token, counts requests, and answers internal errors without a traceback. Hosts are the names that
-    the Host header may have, in front of a port: `"*.example.org"` for all within, `"*"` for any.
+    """Checks host and token, counts requests, and answers internal errors without a traceback. Hosts are the names
+    allowed in the Host header, without the port: `"*.example.org"` for all subdomains, `"*"` for any host.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class RequestMiddleware:
                 connection.answered()
 
     def _refused(self, scope: Scope, status: int, body_begin: bytes) -> None:
-        """Count a refusal, which is a failure of the service from 500 on; a fault of ours is told by itself."""
+        """Count a refusal; from status 500 on it is a failure of the service. Internal errors are logged elsewhere."""
         is_failure = status >= 500
         self._learner.monitor.refused(
             f"{scope['method']} {scope['path']}", str(status), _detail(body_begin), is_failure
@@ -105,7 +105,7 @@ class RequestMiddleware:
                 host = value
             elif name == b"authorization":
                 authorization = value
-        if scope["path"] == "/healthz":  # which watchdogs ask by whatever name, and which tells nothing of the model
+        if scope["path"] == "/healthz":  # watchdogs use any host name, and the answer reveals nothing of the model
             return None
         if self._host.fullmatch(host) is None:
             return as_json({"detail": "the Host header has another name than those allowed"}, 400)
@@ -118,7 +118,7 @@ class RequestMiddleware:
 
 
 def _detail(body: bytes) -> str:
-    """Why a request was refused, as the answer says it."""
+    """The reason of a refusal in the answer."""
     with suppress(ValueError, LookupError, TypeError):
         return str(orjson.loads(body)["detail"])
     return ""

@@ -1,4 +1,4 @@
-"""Operations of the service, and their description as OpenAPI."""
+"""Operations of the service, and their description in OpenAPI."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from stream_pegasos.service.messages import decoded, message_of_mail, parameters
 
 JSON, MAIL = "application/json", "message/rfc822"
 BYTES = {"type": "string", "format": "binary"}
-Examples = dict[str, tuple[Any, Any]]  # a request and the answer to it, by name
+Examples = dict[str, tuple[Any, Any]]  # a request and its answer, by name
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the service, from which its route and its description are made."""
+    """One operation of the service; its route and its description are made from it."""
 
     method: str  # GET or POST
     path: str
-    handler: Callable[..., Awaitable[Response]]  # of what is sent, if anything is
+    handler: Callable[..., Awaitable[Response]]  # of the decoded input, if there is any
     summary: str
     query: type[msgspec.Struct] | None = None  # the type of its parameters
     takes: Any = None  # the type of its body
-    takes_mail: bool = False  # whether the body may as well be a mail
+    takes_mail: bool = False  # whether the body may also be a mail
     answers: Any = None  # the type of its answer
-    examples: Callable[[str], Examples] = lambda kind: {}  # that work, for a kind of model
-    refusals: dict[str, str] = field(default_factory=dict)  # what statuses mean
+    examples: Callable[[str], Examples] = lambda kind: {}  # working examples, for a kind of model
+    refusals: dict[str, str] = field(default_factory=dict)  # meanings of statuses
 
     def route(self, learner: LiveLearner) -> Route:
         return Route(self.path, Endpoint(self, learner), methods=[self.method])
@@ -153,7 +153,7 @@ def one_and_many(sent: list[Any], answer: dict[str, Any]) -> Examples:
 
 
 def with_sets(answer: Any) -> Any:
-    """An example of an answer as a model with a coverage gives it."""
+    """An example of an answer by a model with a coverage."""
     if isinstance(answer, list):
         return [with_sets(each) for each in answer]
     if "probability" not in answer:

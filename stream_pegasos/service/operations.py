@@ -52,12 +52,12 @@ OF_BODIES = {
     "401": "The bearer token is missing or wrong.",
     "413": "The body, a text, a label or the number of messages, of texts or of labels is beyond its limit.",
     "415": "The content type is not application/json.",
-    "422": "The body is not as it must be, the model does not take a label, or there are too many messages for a model "
+    "422": "The body is not valid, the model does not take a label, or there are too many messages for a model "
     "of many labels a message.",
     "503": "Nothing was learned or it cannot be kept, as where a disk is full; or it is ending.",
 }
 OF_LABELLING = {**OF_BODIES, "404": "The message does not wait, or its label is learned already."}
-OF_PARAMETERS = {"422": "A parameter is not as it must be."}
+OF_PARAMETERS = {"422": "A parameter is not valid."}
 OF_WORDS = {"404": "The model does not know the label.", **OF_PARAMETERS}
 
 Handler = Callable[..., Awaitable[Response]]
@@ -69,8 +69,8 @@ def one_or_many(kind: Any) -> Any:
 
 @contextmanager
 def refusing(unknown: int | None = None, reason: str = "") -> Iterator[None]:
-    """Turn the exceptions of the service into HTTP's: a LookupError has the status `unknown`, or is an internal error;
-    where the disk fails, the message begins with `kept`.
+    """Turn exceptions of the service into those of HTTP. A LookupError gets the status `unknown`, or is an internal
+    error; if the disk fails, the message begins with `reason`.
     """
     try:
         yield
@@ -89,7 +89,7 @@ def refusing(unknown: int | None = None, reason: str = "") -> Iterator[None]:
 
 
 def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
-    """All operations of a service, the most frequent first."""
+    """All operations of a service, the most frequent one first."""
     operations, labelling, limits = list[Operation](), Labelling(learner), learner.limits
 
     message, labelled = (define_content(kind, learner.fields) for kind in (Message, LabelledMessage))
@@ -114,7 +114,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     )
     async def predict(sent: object) -> Response:
         batch = read_batch(sent, learner, limits.request_limits)
-        try:  # not by `refusing`, which takes a hundredth of the time of this, the most frequent operation
+        try:  # not by `refusing`, which takes a hundredth of the time of this most frequent operation
             learner.labels.check_size(len(batch.X))
             answers = await learner.predict(batch.X, batch.ids)
         except ValueError as error:
@@ -150,7 +150,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
 
     @operation(
         "POST /explain",
-        "Why a message is predicted as it is",
+        "Explain the prediction of a message",
         takes=define_content(QuestionedMessage, learner.fields),
         takes_mail=True,
         answers=Explanation,
@@ -180,7 +180,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
 
     @operation(
         "GET /asked",
-        "The messages that the model would most like to know the labels of",
+        "The messages whose labels would help the model most",
         query=MessagesAsked,
         refusals=OF_PARAMETERS,
     )
@@ -237,7 +237,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
 
     @operation(
         "GET /monitor",
-        "How well the model does: all that the page shows, and what else is asked for",
+        "The quality of the model: all that the page shows, and the parts asked for",
         query=MonitorAsked,
         refusals=OF_WORDS,
     )
@@ -264,7 +264,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         if about.format == "json":
             return as_json({"n": len(messages), "messages": newest})
         headers = {"content-disposition": 'attachment; filename="wrong.csv"'}
-        # With a mark at the beginning, without which Excel takes it for text of another encoding.
+        # Excel needs the mark at the beginning to recognise UTF-8.
         return Response(as_csv(newest).encode("utf-8-sig", "replace"), 200, headers, "text/csv")
 
     @operation(

@@ -1,4 +1,4 @@
-"""Answers as the responses to requests, of which large ones are sent in parts."""
+"""Responses with the answers to requests; large ones are sent in parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from starlette.responses import Response, StreamingResponse
 from stream_pegasos.service.messages import ParsedRequest
 from stream_pegasos.streams import Answer
 
-ANSWER_PART = 1 << 20  # bytes of a larger answer that are sent at a time
-ANSWERS_AT_A_TIME = 16  # that are written, as labels of a loaded model may be long
+ANSWER_PART = 1 << 20  # bytes of a large answer sent at a time
+ANSWERS_AT_A_TIME = 16  # written at a time: labels of a loaded model may be long
 
 
 def answer_with(answers: list[Answer], batch: ParsedRequest) -> Response:
-    """The answers, with the ids of the messages; many large ones are sent as the client takes them."""
+    """The answers, with the ids of the messages; many large answers are sent as fast as the client reads."""
     records = [answer._replace(id=id).as_json() for answer, id in zip(answers, batch.ids, strict=True)]
     if not batch.is_list:
         return as_json(records[0])
@@ -45,7 +45,7 @@ def _parts(answers: list[Any]) -> Iterator[bytes]:
 async def _each_in_turn(first: bytes, second: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
     for part in itertools.chain((first, second), parts):
         yield part
-        await asyncio.sleep(0)  # to others, also where the client takes all at once
+        await asyncio.sleep(0)  # lets others run, even if the client reads all at once
 
 
 def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

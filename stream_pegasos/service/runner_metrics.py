@@ -1,4 +1,4 @@
-"""Metrics of a run for Prometheus, at a port of their own."""
+"""Metrics of a run for Prometheus, on a separate port."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["RunnerMetrics", "serving_metrics"]
 
 
 class RunnerMetrics:
-    """The state of a run, as it is now."""
+    """The current state of a run."""
 
     def __init__(self, runner: StreamRunner, checkpoints: Checkpoints | None, n_bad: Callable[[], int]) -> None:
         self._runner, self._checkpoints, self._n_bad = runner, checkpoints, n_bad
@@ -40,7 +40,7 @@ class RunnerMetrics:
 
 @contextmanager
 def serving_metrics(metrics: RunnerMetrics, host: str, port: int) -> Iterator[int]:
-    """Serve metrics, also at /metrics; yield the port, which is any free one where 0 is asked for."""
+    """Serve metrics, also at /metrics; yield the port, which is any free one if `port` is 0."""
     registry = new_registry()
     registry.register(metrics)
     server, thread = prometheus_client.start_http_server(port, host, registry)

@@ -14,8 +14,8 @@ from stream_pegasos.service.connections import HttpConnection
 
 
 def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Callable[[str], None]) -> None:
-    """Serve the application of `create_app` until SIGTERM or Ctrl-C; a second signal changes nothing. At port 0 it
-    listens at any that is free; `on_listening` is called with the URL, once requests may come.
+    """Serve the application of `create_app` until SIGTERM or Ctrl-C; a second signal has no effect. With port 0 it
+    listens on any free port. `on_listening` is called with the URL once requests are accepted.
     """
 
     class Server(uvicorn.Server):
@@ -26,11 +26,11 @@ def serve(app: Starlette, host: str, port: int, limits: Limits, on_listening: Ca
                 on_listening(f"http://{f'[{address}]' if ':' in address else address}:{at}/")
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            if not self.should_exit:  # a second Ctrl-C would leave out the last checkpoint
+            if not self.should_exit:  # a second Ctrl-C would skip the last checkpoint
                 super().handle_exit(sig, frame)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            await app.state.finish()  # which may take longer than the timeout below
+            await app.state.finish()  # may take longer than the timeout below
             await super().shutdown(sockets)
 
     config = uvicorn.Config(

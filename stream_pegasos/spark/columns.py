@@ -1,4 +1,4 @@
-"""Columns of frames: checks of the columns that are read, and the columns of answers."""
+"""Columns of frames: checks of the input columns, and the columns of answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
     "label_type",
 ]
 
-LONGEST = 1 << 63  # of integers in a column
+LONGEST = 1 << 63  # bound of the integers in a column
 HASH, PLACE = "_hash", "_place"
 TEXTS = (t.StringType,)
 MAILS = (t.StringType, t.BinaryType)
@@ -55,8 +55,8 @@ KINDS: dict[tuple[type[t.DataType], ...], str] = {
 def check_column(
     frame: DataFrame, purpose: str, name: str, types: tuple[type[t.DataType], ...], has_several: bool = False
 ) -> t.DataType:
-    """The type of the column, or of the elements of its arrays if there are `several`. A missing column is a
-    ValueError, another type a TypeError.
+    """The type of the column, or of the elements of its arrays if `has_several`. A ValueError if the column is missing,
+    a TypeError if it has another type.
     """
     check_there(frame, purpose, name)
     found = frame.schema[name].dataType
@@ -70,14 +70,14 @@ def check_column(
 
 
 def check_frame(frame: object) -> None:
-    """Raise a TypeError if it is no frame of Spark."""
+    """Raise a TypeError if this is no Spark frame."""
     if not isinstance(frame, DataFrame):
         kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
         raise TypeError(f"frame must be one of Spark, got a {kind}; spark.createDataFrame(frame) makes one")
 
 
 def check_apart(**columns: str | None) -> None:
-    """Raise a ValueError if one column is to be two things."""
+    """Raise a ValueError if one column has two purposes."""
     names = [name for name in columns.values() if name is not None]
     for name in names:
         if names.count(name) > 1:
@@ -86,7 +86,7 @@ def check_apart(**columns: str | None) -> None:
 
 
 def check_there(frame: DataFrame, purpose: str, name: str) -> None:
-    """Raise a ValueError if a frame has no such column."""
+    """Raise a ValueError if a frame does not have this column."""
     if name not in frame.columns:
         raise ValueError(
             f"the frame has no column {name!r} for the {purpose}; it has {', '.join(map(repr, frame.columns))}"
@@ -94,7 +94,7 @@ def check_there(frame: DataFrame, purpose: str, name: str) -> None:
 
 
 def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
-    """Raise a ValueError if a frame has one of these columns already, or two of one name."""
+    """Raise a ValueError if a frame already has one of these columns, or if two have the same name."""
     cased = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     there = [name if cased else name.casefold() for name in frame.columns]
     for name in names:
@@ -108,8 +108,8 @@ def check_new(frame: DataFrame, names: Iterable[str | None]) -> None:
 
 
 def check_order(frame: DataFrame, order: str | Sequence[str]) -> list[str]:
-    """The columns to sort by, as a list; a single one may be given as a string. It is a ValueError if one is missing, a
-    TypeError if it has no order.
+    """The columns to sort by, as a list; a single column may be a string. A ValueError if one is missing, a TypeError
+    if its type has no order.
     """
     names = [order] if isinstance(order, str) else [*order]
     for name in names:
@@ -121,7 +121,7 @@ def check_order(frame: DataFrame, order: str | Sequence[str]) -> list[str]:
 
 
 def is_ordered(kind: t.DataType) -> bool:
-    """Whether a column of that type can be sorted by."""
+    """Whether columns of this type can be sorted by."""
     if isinstance(kind, t.ArrayType):
         return is_ordered(kind.elementType)
     if isinstance(kind, t.StructType):
@@ -130,9 +130,9 @@ def is_ordered(kind: t.DataType) -> bool:
 
 
 def check_labels(frame: DataFrame, name: str, model: TextClassifier) -> None:
-    """Check a column of labels that a model is to learn: strings, booleans or whole numbers. Besides what
-    `check_column` refuses, it is a TypeError if none of the labels that the model knows can stand in the column, or
-    classes are ordered and no label there can be an integer.
+    """Check a column of labels for learning: strings, booleans or integers. It raises the errors of `check_column`;
+    also a TypeError if the column cannot hold any of the labels that the model knows, or if classes are ordered and the
+    column cannot hold integers.
     """
     kind = check_column(frame, "labels", name, LABELS, Capability.MULTILABEL in model.capabilities)
     if isinstance(kind, t.StringType):
@@ -158,14 +158,15 @@ def label_type(labels: Iterable[Any]) -> t.DataType:
 
 
 def arranged(frame: DataFrame, order: Sequence[str], n_parts: int, spread_equal: bool = False) -> DataFrame:
-    """A frame in so many partitions, each sorted by these columns, then by a hash, so that the order is the same
-    whenever it is computed, and equal rows stand far apart. They come to one partition, unless they are to be spread.
+    """A frame with this number of partitions, each sorted by these columns, then by a hash, so that the order is the
+    same whenever it is computed, and equal rows are far apart. Equal rows are in one partition, unless `spread_equal`
+    is true.
     """
     names, columns = frame.columns, hashed_columns(frame)
     frame = frame.withColumn(HASH, f.xxhash64(*columns))
     if not spread_equal:
         frame = frame.repartition(n_parts, f.col(HASH))
-    # The rank among equal rows, in which it does not matter which of them is which.
+    # The rank among equal rows; their order does not matter.
     rank = f.row_number().over(Window.partitionBy(HASH).orderBy(*columns))
     frame = frame.withColumn(PLACE, f.xxhash64(f.col(HASH), rank))
     if spread_equal:
@@ -174,19 +175,19 @@ def arranged(frame: DataFrame, order: Sequence[str], n_parts: int, spread_equal:
 
 
 def hashed_columns(frame: DataFrame) -> list[Column]:
-    """The columns that tell rows apart: all that can be sorted by."""
+    """The columns that distinguish rows: all columns that can be sorted by."""
     return [column(field.name) for field in frame.schema.fields if is_ordered(field.dataType)]
 
 
 def column(name: str) -> Column:
-    """A column of any name, also where dots have a meaning in it."""
+    """The column of this name, even if the name contains dots."""
     return f.col(f"`{name.replace('`', '``')}`")
 
 
 def arrow_of_answers(
     labels: Sequence[Any], classes: Sequence[Any], probabilities: Floats, of_label: t.DataType, has_several: bool
 ) -> tuple[pa.Array, pa.Array]:
-    """Labels, or arrays of labels if there may be `several`, and maps from each class to its probability."""
+    """Labels, or arrays of labels if `has_several`, and maps from each class to its probability."""
     kind = to_arrow_type(of_label)
     if isinstance(of_label, t.StringType):
         is_plain = all(isinstance(label, str) for label in classes)
@@ -205,8 +206,8 @@ def arrow_of_answers(
 
 
 def check_messages(frame: DataFrame, name: str, model: TextClassifier) -> None:
-    """Check that a column has what a model reads: texts or, if it reads several fields, structs with these. What is
-    wrong is a ValueError or a TypeError, as is a model that is no text model.
+    """Check that a column has the messages of a model: texts or, if the model reads several fields, structs with these.
+    A ValueError or TypeError if it has not, or if the model is no text model.
     """
     if not isinstance(model, TextClassifier):
         raise TypeError(must_be("model", "a TextClassifier, which reads columns of messages", type(model)))
@@ -225,7 +226,7 @@ def check_messages(frame: DataFrame, name: str, model: TextClassifier) -> None:
 
 
 class AnyFields(dict[str, Any]):
-    """What stands for a map, whose keys no schema tells."""
+    """An example of a map; the schema does not have the keys of maps."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -235,7 +236,7 @@ class AnyFields(dict[str, Any]):
 
 
 def make_example_value(kind: t.DataType) -> Any:
-    """A message with the fields that all messages of a type may have, to be looked into as one is."""
+    """An example of a message of this type, with all possible fields, to test which fields it has."""
     if isinstance(kind, t.StructType):
         return {field.name: make_example_value(field.dataType) for field in kind.fields}
     return AnyFields() if isinstance(kind, t.MapType) else None

@@ -1,4 +1,4 @@
-"""Learning the messages of a frame, in order or in parts that learn at the same time."""
+"""Learning of the messages of a frame, in order or in parts that learn at the same time."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class History(LearnedCounts):
-    """What `learn` learned: the `TextClassifier`, the number of rounds, the counts of messages, and how good it was on
-    them: the score, its rows after each round, and how many seconds it took.
+    """The result of `learn`: the `TextClassifier`, the number of rounds, the counts of messages, and the quality of
+    predictions: the score, its rows after each round, and the duration in seconds.
     """
 
     model: TextClassifier = field(kw_only=True)
@@ -55,11 +55,11 @@ class History(LearnedCounts):
 
     @property
     def evaluation(self) -> Evaluation:
-        """How good predictions were, each made before its message was learned, by the model of its part."""
+        """The evaluation of predictions, each made before its message was learned, by the model of its part."""
         return Evaluation(self.score, self.curve, self.seconds, name="history")
 
     def take(self, parts: Sequence[ModelPart], is_whole: bool) -> None:
-        """Take over what the parts of a round have learned."""
+        """Add the results of the parts in a round."""
         models = [part.model for part in parts]
         if is_whole:
             self.model = models[0]
@@ -85,53 +85,53 @@ def learn(
 ) -> History:
     """Learn the messages of a frame, in order or in parts that learn at the same time.
 
-    There are two ways. *In order*, with `parts=1`: one worker learns one message after the other. The model is that of
-    one machine, bit for bit. *Merged*, with more parts: in each round all parts start from the same model, and each
-    learns its next messages; then `merge` combines their models into one, in pairs on the workers. Messages are dealt
-    out by a hash, so that each part meets all labels, and equal messages are spread. So the same messages and number of
-    parts give the same result, bit for bit, with any number of workers, and even if tasks fail and are tried again.
+    There are two ways. *In order*, with `parts=1`: one worker learns one message after the other. The model is the same
+    as that of one machine, bit for bit. *Merged*, with more parts: in each round all parts start from the same model,
+    and each learns its next messages; then `merge` combines their models into one, in pairs on the workers. A hash
+    assigns messages to parts, so that each part gets all labels, and equal messages are spread. So the same messages
+    and number of parts give the same result, bit for bit, with any number of workers, and even if tasks fail and are
+    repeated.
 
-    Each message is predicted by the model of its part before it is learned: `evaluation` of the result says how good
-    the predictions were.
+    Each message is predicted by the model of its part before it is learned: `evaluation` of the result shows the
+    quality of these predictions.
 
     Parameters
     ----------
-    frame
-        The messages. They are read once, shuffled, and kept by Spark, in memory or on disk, until all is learned.
-    model
-        The `TextClassifier` to go on from, a new one if `None`; it stays as it is.
-    text
-        The column of texts; of structs with the fields, where the features of the model read several.
-    label
-        The column of labels: strings, booleans, integers or doubles; arrays of these if a message may have several.
-        Which labels they stand for is what readers of files say of them, alone or beside those of `model`: a string "8"
-        and a double 8.0 are the integer 8 unless the model knows "8". A double that is no whole number is refused.
-    weight
-        A column of numbers from 0 to 1e30, the weight of the loss on each message; `None` for 1 each.
-    parts
-        How many parts there are, at least 1; `None` for as many as Spark has cores now.
-    order
-        The column or columns to sort by: parts learn their messages in that order. Without any, they learn in an
+    frame : pyspark.sql.DataFrame
+        The messages. Spark reads them once, shuffles them, and keeps them, in memory or on disk, until learning ends.
+    model : TextClassifier or None, default None
+        The `TextClassifier` to continue with; it is not changed. `None` for a new one.
+    text : str, default "text"
+        The column of texts; or of structs with the fields, if the features of the model read several.
+    label : str, default "label"
+        The column of labels: strings, booleans, integers or doubles; or arrays of these if a message may have several.
+        The labels are converted like labels in files, beside those of `model`: a string "8" and a double 8.0 are the
+        integer 8 unless the model knows "8". A double that is not an integer is refused.
+    weight : str or None, default None
+        A column of numbers from 0 to 1e30, the weight of the loss on each message; `None` for a weight of 1.
+    parts : int or None, default None
+        The number of parts, at least 1; `None` for the current number of cores in Spark.
+    order : str or sequence of str, default ()
+        The column or columns to sort by: parts learn their messages in this order. Without any, they learn in an
         arbitrary order that is always the same.
-    round_size
-        How many messages several parts together learn before they are merged, at least 1; the last round of a pass
-        takes a rest of up to a tenth more. Small rounds are more accurate, large ones faster: each round sends the
-        model to all workers, and the changes back. `None` for 100,000 in the first round, and up to twice as many as
-        before in each later one, until merging takes about a tenth of the time. A single part learns all messages in
-        one round.
-    passes
-        How often all messages are learned, at least 1.
-    checkpoint
-        A file of the driver. After each round the model is written there, with how far learning came; where the file
-        exists, learning goes on from it. It must be of the same messages, `model` and options. The one before has the
+    round_size : int or None, default None
+        The number of messages that several parts together learn before they are merged, at least 1; the last round of a
+        pass may be up to a tenth larger. Small rounds are more accurate, large ones faster: each round sends the model
+        to all workers, and the changes back. `None` for 100,000 in the first round, and up to twice the last size in
+        each later round, until merging takes about a tenth of the time. A single part learns all messages in one round.
+    passes : int, default 1
+        The number of times that all messages are learned, at least 1.
+    checkpoint : str, os.PathLike or None, default None
+        A file of the driver. After each round the model is written there, with the progress; if the file exists,
+        learning continues from it. It must belong to the same messages, `model` and options. The previous file has the
         same name with `.previous` added.
 
     Raises
     ------
     ValueError, TypeError
         If a column is missing or of another type, a number is out of its range, the model is no text model, a decision
-        needs `pos_label` and there is none, or the checkpoint is of other messages or options; with several parts if
-        the model cannot be merged.
+        needs `pos_label` and there is none, or the checkpoint belongs to other messages or options; with several parts,
+        if the model cannot be merged.
     OSError
         If the checkpoint cannot be read or written, or another process uses it.
 

@@ -34,13 +34,13 @@ from stream_pegasos.spark.scoring import score
 
 __all__ = ["SparkTextClassifier", "SparkTextClassifierModel"]
 
-LONGEST_VECTOR = 10_000  # of probabilities, whose places are the labels
+LONGEST_VECTOR = 10_000  # of probabilities, whose indexes are the labels
 LARGEST_PIECE = 16 << 20  # bytes of a model in a row; a task of Spark takes less than 128 MB
 PIECES = "piece int, content binary"
 
 
 class Undefined(Identifiable):
-    """The owner of a parameter of a class, which `Params` copies to each object by this name."""
+    """The owner of a class's parameter; `Params` copies the parameter to each object under this name."""
 
     def __init__(self) -> None:
         self.uid = "undefined"
@@ -53,10 +53,10 @@ def text_classifier(value: object) -> TextClassifier:
 
 
 class Columns(HasInputCol, HasPredictionCol, HasProbabilityCol, MLReadable[Any], MLWritable):
-    """What the estimator and the model share: columns, and how both are saved and loaded."""
+    """The common part of the estimator and the model: columns, saving and loading."""
 
     def setParams(self, **params: Any) -> Self:
-        """Set parameters by their names; one that is `None` stays as it is."""
+        """Set parameters by their names; `None` changes nothing."""
         self._set(**{name: value for name, value in params.items() if value is not None})
         return self
 
@@ -64,7 +64,7 @@ class Columns(HasInputCol, HasPredictionCol, HasProbabilityCol, MLReadable[Any],
         raise NotImplementedError
 
     def take_saved(self, metadata: dict[str, Any], model: TextClassifier | None) -> None:
-        """Become what was saved."""
+        """Restore the saved state."""
         self._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(self, metadata)
 
@@ -77,23 +77,34 @@ class Columns(HasInputCol, HasPredictionCol, HasProbabilityCol, MLReadable[Any],
 
 
 class SparkTextClassifier(Estimator[Any], Columns, HasLabelCol, HasWeightCol):
-    """`learn` as an `Estimator` of `pyspark.ml`, which stands in a `Pipeline` and is tuned by a `CrossValidator`.
+    """`learn` as an `Estimator` of `pyspark.ml`, for a `Pipeline` and for tuning by a `CrossValidator`.
 
-    It is saved with its parameters and the model to go on from. All takes a classic session: Spark Connect has no
-    broadcast, by which models are sent to workers, and `fit` and `transform` raise a TypeError there.
+    It is saved with its parameters and the initial model. It needs a classic session: Spark Connect has no broadcast,
+    which sends models to workers, and `fit` and `transform` raise a TypeError there.
 
     Parameters
     ----------
-    model
-        The `TextClassifier` to go on from, which stays as it is; without one, each `fit` begins a new one. It is a
-        parameter like others: `addGrid(estimator.model, [...])` compares models.
-    inputCol, labelCol, weightCol, orderCol
-        The columns of texts (or of structs), of labels, of weights, and to sort by: `text`, `label`, `weight` and
-        `order` of `learn`. Doubles that are whole numbers are labels, too.
-    predictionCol, probabilityCol
-        What the model adds; see `SparkTextClassifierModel`.
-    parts, roundSize, passes
-        As of `learn`.
+    model : TextClassifier or None, default None
+        The model to continue with, which is not changed; with `None`, each `fit` begins a new one. It is a parameter
+        like others: `addGrid(estimator.model, [...])` compares models.
+    inputCol : str, default "text"
+        The column of texts, or of structs: `text` of `learn`.
+    labelCol : str, default "label"
+        The column of labels. Doubles that are integers are labels, too.
+    predictionCol : str, default "prediction"
+        The name of the model's column of labels; see `SparkTextClassifierModel`.
+    probabilityCol : str, default "probability"
+        The name of the model's column of probabilities.
+    weightCol : str or None, default None
+        The column of weights: `weight` of `learn`.
+    orderCol : str or None, default None
+        The column to sort by: `order` of `learn`.
+    parts : int or None, default None
+        As in `learn`.
+    roundSize : int or None, default None
+        `round_size` of `learn`.
+    passes : int, default 1
+        As in `learn`.
 
     Examples
     --------
@@ -111,7 +122,7 @@ class SparkTextClassifier(Estimator[Any], Columns, HasLabelCol, HasWeightCol):
 
     """
 
-    model: Param[TextClassifier] = Param(Undefined(), "model", "the TextClassifier to go on from", text_classifier)
+    model: Param[TextClassifier] = Param(Undefined(), "model", "the TextClassifier to continue with", text_classifier)
     orderCol: Param[str] = Param(Undefined(), "orderCol", "column to sort by.", TypeConverters.toString)
     parts: Param[int] = Param(Undefined(), "parts", "how many parts learn at once (>= 1).", TypeConverters.toInt)
     roundSize: Param[int] = Param(Undefined(), "roundSize", "messages of a round (>= 1).", TypeConverters.toInt)
@@ -172,21 +183,21 @@ class SparkTextClassifier(Estimator[Any], Columns, HasLabelCol, HasWeightCol):
 
 
 class SparkTextClassifierModel(Model, Columns):
-    """`score` as a `Model` of `pyspark.ml`, made by `SparkTextClassifier.fit` or of a `TextClassifier`.
+    """`score` as a `Model` of `pyspark.ml`, made by `SparkTextClassifier.fit` or from a `TextClassifier`.
 
-    Where all labels are integers from 0 to 9,999, the column of predictions has doubles and that of probabilities
-    vectors, in which the place of a probability is its label, as evaluators want them. Else both are as `score` makes
-    them: labels, and maps from label to probability. A message that cannot be read has nulls.
+    If all labels are integers from 0 to 9,999, the column of predictions has doubles and the column of probabilities
+    has vectors, in which the index of a probability is its label, as evaluators need them. Otherwise both are as in
+    `score`: labels, and maps from label to probability. A message that cannot be read has nulls.
 
-    A loaded model finds word vectors and encoders as `load` does where it is not told any. Where it needs those of a
-    file of yours, make it of a model file: `SparkTextClassifierModel(load("model.safetensors", vectors=...))`.
+    A loaded model finds word vectors and encoders as `load` does without `vectors`. If it needs those of your own file,
+    make it from a model file: `SparkTextClassifierModel(load("model.safetensors", vectors=...))`.
 
     Parameters
     ----------
-    model
-        The `TextClassifier`.
-    history
-        What `learn` told of it, as its `evaluation`; `None` if it was loaded.
+    model : TextClassifier or None, default None
+        The model; `None` for a new one.
+    history : History or None, default None
+        The result of `learn`, with its `evaluation`; `None` if the model was loaded.
     """
 
     def __init__(self, model: TextClassifier | None = None, history: History | None = None) -> None:
@@ -215,12 +226,12 @@ class SparkTextClassifierModel(Model, Columns):
 
 
 def are_places(labels: Sequence[Any]) -> bool:
-    """Whether labels can be places in a vector."""
+    """Whether labels can be indexes of a vector."""
     return label_type(labels) == t.LongType() and min(labels) >= 0 and max(labels) < LONGEST_VECTOR
 
 
 def vector(probabilities: Column, labels: Sequence[Any]) -> Column:
-    """Vectors of the values of maps, each in the place of its label; the maps have these labels in this order."""
+    """Vectors of the values of maps, each at the index of its label; the maps have these labels in this order."""
     places = [labels.index(label) if label in labels else -1 for label in range(max(labels) + 1)]
     values = f.map_values(probabilities)
     placed = f.transform(f.lit(places), lambda place: f.coalesce(f.get(values, place), f.lit(0.0)))
@@ -246,13 +257,13 @@ class Writer(MLWriter):
         )
         if model is not None:
             rows = [*enumerate(pieces(model))]
-            # A partition a piece, so that no task is too large.
+            # One partition for each piece, so that no task is too large.
             content = self.sparkSession.sparkContext.parallelize(rows, len(rows))
             self.sparkSession.createDataFrame(content, PIECES).write.parquet(f"{path}/model")
 
 
 class ModelReader(MLReader[Any]):
-    """Loads what a `Writer` saved."""
+    """Loads the files of a `Writer`."""
 
     def __init__(self, kind: type[Columns]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a worker does with its part of the messages, and what it reports to the driver."""
+"""The work of a worker on its part of the messages, and its report to the driver."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 TEXT, LABEL, WEIGHT, PART = "_text", "_label", "_weight", "_part"
-# A worker sends its report in pieces, in columns of their own.
+# A worker sends its report in pieces, in separate columns.
 PIECE, CONTENT = "_piece", "_content"
 TYPES_OF_PIECES = (pa.int32(), pa.int32(), pa.binary())
 PIECES = f"{PART} int, {PIECE} int, {CONTENT} binary"
@@ -47,8 +47,8 @@ MOST_REASONS, OTHERS = 20, "other reasons"
 
 @dataclass
 class LearnedCounts:
-    """How many messages there were, how many of them were learned (one of weight 0 is not), and how many skipped, by
-    reason; and the score of the predictions that were made before learning.
+    """Counts of messages: all, learned (without those of weight 0), and skipped, by reason; and the score of the
+    predictions made before learning.
     """
 
     n_read: int = 0
@@ -74,14 +74,14 @@ class LearnedCounts:
 
 @dataclass
 class ModelPart(LearnedCounts):
-    """What a worker reports of its part to the driver."""
+    """The report of a worker on its part to the driver."""
 
     number: int = 0
     model: TextClassifier = field(kw_only=True)
-    fault: str | None = None  # why nothing can be learned at all
+    fault: str | None = None  # why nothing can be learned
 
     def pieces(self) -> Iterator[pa.RecordBatch]:
-        """This in rows of limited size."""
+        """This report in rows of limited size."""
         content = pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
         for number, begin in enumerate(range(0, len(content), LARGEST_PIECE)):
             row = ([self.number], [number], [content[begin : begin + LARGEST_PIECE]])
@@ -129,7 +129,9 @@ def learned_part(
 
 
 def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
-    """The report on two parts, given the pieces of theirs, or on one that is alone. Its number is half of theirs."""
+    """The merged report on two parts, from the pieces of their reports, or on a single part. Its number is half of
+    theirs.
+    """
     reports = read_reports(table)
     models = [each.model for each in reports]
     fault = next((each.fault for each in reports if each.fault), None)
@@ -143,13 +145,13 @@ def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
 
 
 def meant_labels(label_reader: LabelsMeant, values: Iterable[Any]) -> tuple[list[Any], dict[int, str]]:
-    """The label of each row, or labels, that its value stands for, `None` without any; and what is wrong with some."""
+    """The label or labels that the value of each row means, `None` for no label; and the faults of rows, by number."""
     labels, faults = list[Any](), dict[int, str]()
     for row, value in enumerate(values):
         try:
             label = tuple(map(label_reader, value)) if isinstance(value, list) else label_reader(value)
             fault = label_fault(label_reader, label)
-        except ValueError as error:  # of a float
+        except ValueError as error:  # a float that is no label
             fault = str(error)
         if fault is not None:
             faults[row] = fault
@@ -158,7 +160,7 @@ def meant_labels(label_reader: LabelsMeant, values: Iterable[Any]) -> tuple[list
 
 
 def label_fault(label_reader: LabelsMeant, label: object) -> str | None:
-    """Why the label of a message, or one of several, is too long or empty; `None` if none is."""
+    """The fault of a label, or of one of several, that is too long or empty; `None` if there is none."""
     if isinstance(label, tuple) and None in label:
         return "one of the labels is null or empty"
     faults = map(label_reader.too_long, label if isinstance(label, tuple) else (label,))
@@ -168,7 +170,7 @@ def label_fault(label_reader: LabelsMeant, label: object) -> str | None:
 def reasons_against(
     model: TextClassifier, texts: Sequence[Any], labels: Sequence[Any], weights: Sequence[float | None]
 ) -> list[str | None]:
-    """Why each message cannot be learned, `None` for one that can."""
+    """The reason why each message cannot be learned; `None` if it can."""
     refused = refused_labels(model, zip(labels, map(bool, weights), strict=True))
     reasons: list[str | None] = []
     for unread, label, weight in zip(unread_messages(model, texts), labels, weights, strict=True):
@@ -182,7 +184,9 @@ def reasons_against(
 
 
 def column_values(array: pa.Array) -> tuple[list[Any], set[int]]:
-    """The values of a column, and which cannot be read, as Spark's strings may be any bytes; these are `None`."""
+    """The values of a column, and the rows that cannot be read, because Spark's strings may be any bytes; they are
+    `None`.
+    """
     values, unread = list[Any](), set[int]()
     for _, found in batch_then_single(array, lambda batch: batch.to_pylist(), UnicodeDecodeError):
         if isinstance(found, UnicodeDecodeError):
@@ -192,14 +196,14 @@ def column_values(array: pa.Array) -> tuple[list[Any], set[int]]:
 
 
 def unread_messages(model: TextClassifier, messages: Sequence[Any]) -> list[str | None]:
-    """Why each message cannot be read; `None` for one that can."""
+    """The reason why each message cannot be read; `None` if it can."""
     read = [None] * len(messages) if model.features.takes_text else model.features.refusals(messages)
     return [NO_TEXT if message is None else reason for message, reason in zip(messages, read, strict=True)]
 
 
 def refused_labels(model: TextClassifier, labels: Iterable[tuple[Any, bool]]) -> dict[tuple[Any, bool], str]:
-    """Why labels, each with whether it has weight, cannot be learned, by both; each is checked together with the
-    accepted ones before it.
+    """The reasons why labels cannot be learned, by the label and whether it has weight. Each is checked together with
+    the accepted ones before it.
     """
     accepted: list[tuple[Any, bool]] = []
 
@@ -218,7 +222,7 @@ def refused_labels(model: TextClassifier, labels: Iterable[tuple[Any, bool]]) ->
 
 
 def read_parts(table: pa.Table) -> list[ModelPart]:
-    """The parts, in order, from the pieces that the workers have sent; a ValueError if one could learn nothing."""
+    """The parts, in order, from the pieces that the workers have sent; a ValueError if one could not learn anything."""
     reports = read_reports(table)
     for report in reports:
         if report.fault is not None:

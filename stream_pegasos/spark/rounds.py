@@ -1,4 +1,4 @@
-"""Rounds, in which the parts learn their next messages, and which are merged on the workers."""
+"""Rounds of learning: the parts learn their next messages, and are merged on the workers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = ["RoundFile", "Rounds", "dealt", "learned_round"]
 ROW = "_row"
 ROW_BITS = 33  # of `monotonically_increasing_id`, below the number of the partition
 FIRST_ROUND = 100_000  # messages
-UNEVEN = 1.5  # how much larger a part is than the mean where equal messages are many
-LAST = 1.1  # how much larger the last round of a pass may be, so that none is left of a few messages
-# To merge a feature takes as long as to learn about a quarter of a message.
+UNEVEN = 1.5  # the largest ratio of a part to the mean, if there are many equal messages
+LAST = 1.1  # the largest ratio of the last round of a pass to others, so that no round has only a few messages
+# Merging a feature takes as long as learning about a quarter of a message.
 MERGED_FEATURE, SHARE_OF_MERGING = 0.25, 0.1
 
 
 def dealt(
     frame: DataFrame, columns: Sequence[Column], order: Sequence[str], n_parts: int
 ) -> tuple[DataFrame, list[int]]:
-    """The rows of a frame, kept by Spark, with the number of the part that learns each and its number in the part; and
-    how many each part has.
+    """The rows of a frame, kept by Spark, with the number of the part that learns each row and its number in the part;
+    and the size of each part.
     """
     row = f.monotonically_increasing_id()
     for spread_equal in (False, True):
@@ -59,15 +59,15 @@ def dealt(
 
 @dataclass
 class Rounds:
-    """Which messages of each part are learned in which round, given how many the longest part has."""
+    """The rounds, and the messages of each part in the next one, from the size of the longest part."""
 
     n_parts: int
     longest: int
     passes: int
     round_size: int | None
-    share: int = field(init=False)  # how many messages of each part are in a round
+    share: int = field(init=False)  # number of messages of each part in a round
     begin: int = 0
-    n_passes: int = 0  # that are done
+    n_passes: int = 0  # completed passes
 
     def __post_init__(self) -> None:
         self.share = max(1, self.longest if self.n_parts == 1 else (self.round_size or FIRST_ROUND) // self.n_parts)
@@ -78,16 +78,16 @@ class Rounds:
 
     @property
     def end(self) -> int:
-        """Of each part, the number of the message after the next round."""
+        """The number of the message after the next round, in each part."""
         length = self.longest - self.begin
         return self.longest if length <= LAST * self.share else self.begin + self.share
 
     def rows(self, rows: DataFrame) -> DataFrame:
-        """Those of the next round."""
+        """The rows of the next round."""
         return rows.where(f.col(ROW).between(self.begin, self.end - 1)).drop(ROW)
 
     def advance(self, n_changed: int) -> None:
-        """Go on to the next round, given how many features this one changed."""
+        """Continue with the next round; `n_changed` is the number of features changed in this one."""
         self.begin = self.end
         if self.begin == self.longest:
             self.begin, self.n_passes = 0, self.n_passes + 1
@@ -97,7 +97,7 @@ class Rounds:
 
 
 def learned_round(rows: DataFrame, base: TextClassifier, label_reader: LabelsMeant, n_parts: int) -> list[ModelPart]:
-    """What at most two parts have learned of these rows, into which all were merged, from the same model."""
+    """The reports of at most two parts, into which all parts were merged, after learning these rows from one model."""
     sent = find_context(rows).broadcast(pickle.dumps(base, pickle.HIGHEST_PROTOCOL))
     try:
         pieces = rows.mapInArrow(lambda batches: learned_part(batches, sent, label_reader, n_parts == 1), PIECES)
@@ -110,10 +110,10 @@ def learned_round(rows: DataFrame, base: TextClassifier, label_reader: LabelsMea
 
 
 class RoundFile:
-    """The model after the newest round in a file, with how far learning came; without a path there is none.
+    """A file with the model after the newest round, and the progress; without a path there is none.
 
-    As a context it holds the lock of the file, and brings rounds and history to where the file has them. A ValueError
-    says that it is of other messages, another model to go on from, or other options.
+    As a context it holds the lock of the file, and sets rounds and history to the progress in the file. A ValueError if
+    it belongs to other messages, another initial model, or other options.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, rows: DataFrame, rounds: Rounds, history: Any) -> None:
@@ -174,7 +174,7 @@ class RoundFile:
 
 
 def count_and_hash(rows: DataFrame) -> list[int]:
-    """How many rows there are and, of each part, what all together hash to."""
+    """The number of rows and, for each part, the combined hash of its rows."""
     hashed = f.xxhash64(*hashed_columns(rows))
     by_part = rows.groupBy(PART).agg(f.count("*"), f.bit_xor(hashed)).orderBy(PART)
     return [value for row in by_part.collect() for value in row]

@@ -1,4 +1,4 @@
-"""Adding a model's predictions to a frame of texts."""
+"""Predictions of a model for a frame of texts."""
 
 from __future__ import annotations
 
@@ -40,25 +40,26 @@ def score(
 
     Parameters
     ----------
-    frame
+    frame : pyspark.sql.DataFrame
         The texts, of a batch or of a stream.
-    model
-        A `TextClassifier`, which is sent once to each process of each worker. Or the path of a model file that all
+    model : TextClassifier, str or os.PathLike
+        A `TextClassifier`, which is sent once to each process of each worker; or the path of a model file that all
         workers can read, which each process loads once.
-    text
-        The column of texts; of structs with the fields, where the features of the model read several. The answers are
-        null if it is null or the message cannot be read, as where it is not UTF-8, or a number or a time is none.
-    prediction
+    text : str, default "text"
+        The column of texts; or of structs with the fields, if the features of the model read several. The answers are
+        null if it is null or the message cannot be read, e.g. if a text is not UTF-8, or a number or a time is not
+        valid.
+    prediction : str, default "prediction"
         The name of the new column of labels: strings, or booleans or integers if all labels of the model are; arrays of
         these if a text may have several.
-    probabilities
+    probabilities : str or None, default "probabilities"
         The name of the new column of probabilities, maps from label to double; `None` for no such column, which is
         faster if there are many labels.
-    error
-        The name of the new column that says why a message could not be read, null where it could; `None` for no such
+    error : str or None, default "error"
+        The name of the new column with the reason why a message could not be read, null if it could; `None` for no such
         column. `frame.groupBy("error").count()` counts these messages.
-    vectors
-        The word vectors or the encoder of the model in a file, as for `load`.
+    vectors : str, os.PathLike, mapping, encoder or None, default None
+        The word vectors or the encoder of a model in a file, as for `load`.
 
     Raises
     ------

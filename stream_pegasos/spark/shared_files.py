@@ -14,7 +14,7 @@ __all__ = ["ModelFile", "find_context"]
 
 
 def find_context(frame: DataFrame) -> SparkContext:
-    """The context that a frame belongs to; a TypeError if there is none, as with Spark Connect."""
+    """The context of a frame; a TypeError if there is none, as with Spark Connect."""
     if not isinstance(frame.sparkSession, SparkSession):
         raise TypeError(
             "models are sent to workers by broadcast, which Spark Connect does not have: use a classic session"

@@ -1,4 +1,4 @@
-"""What a model says about a message, and how that is written: as a line, as a record or as JSON."""
+"""A model's answer about a message, and its forms: a line, a record or JSON."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Id, Truth
 
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")  # of a record
-SET = "set"  # one more, where a coverage is asked for
+SET = "set"  # one more column, if a coverage is asked for
 
 
 class Answer(NamedTuple):
-    """What a model says about one message, and what became of the message.
+    """A model's answer about one message, and the result of learning it.
 
     Parameters
     ----------
-    id
+    id : int or str or None
         The message's id, `None` where it has none.
-    label
+    label : bool, int, str, tuple of labels or None
         The predicted label, `None` while the model knows too little; a tuple if a message may have several.
-    probability
+    probability : float, tuple of float or None
         The probability of that label, from 0 to 1; a tuple if there may be several.
-    probabilities
+    probabilities : mapping of label to float, or None, default None
         The probability of every known label, or of the most probable ones, by label; `None` if nobody asked for them.
-    margin
+    margin : float, tuple of float or None, default None
         With two classes, the margin of the positive one. With more, how far the margin of the predicted label is above
         the next best one; below 0 if a threshold decided for a label that is not the best. If a message may have
-        several labels, the margin of each that is predicted. Of ordered classes, how far the logarithm of the
+        several labels, the margin of each that is predicted. With ordered classes, how far the logarithm of the
         probability is above that of the most probable other label. `None` if there is none.
-    error
+    error : str or None, default None
         Why the message could not be read, predicted or learned; `None` if all went well. A message that was predicted
         but could not be learned has both a prediction and an error.
-    withheld
+    withheld : sequence of labels, default ()
         The labels that a limit of false positives withheld.
-    correction
+    correction : str or None, default None
         "taught anew" or "taken back", if the message was learned before with another label.
-    learned
+    learned : bool or None, default None
         Whether the message was learned; `None` if it was only predicted.
-    set
+    set : sequence of labels or None, default None
         The labels in the set of the coverage asked for, the likeliest first; `None` if none was asked for.
 
     Examples
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     set: Sequence[Label] | None = None
 
     def line(self, separator: str = ",") -> str:
-        """The label or labels, a tab and the probability of each; both are empty if there is an error instead."""
+        """The label or labels, a tab and the probability of each label; both are empty if there is an error."""
         label, probability = self.label, self.probability
         if isinstance(label, (tuple, list)) and isinstance(probability, (tuple, list)):
             return f"{separator.join(map(printable, label))}\t{separator.join(f'{p:.6f}' for p in probability)}"
@@ -79,8 +79,8 @@ class Answer(NamedTuple):
         return f"{printable(label)}\t{probability:.6f}"
 
     def record(self) -> dict[str, Any]:
-        """Its columns by their names, for files and sinks. The keys of probabilities are different texts in JSON: a
-        label that is a text and reads like one of another type, as `"true"` beside `True`, is in quotes.
+        """The columns by name, for files and sinks. The keys of probabilities are different texts in JSON: a label that
+        is a text and reads like a label of another type, such as `"true"` beside `True`, is in quotes.
         """
         record = dict(zip(COLUMNS, self, strict=False))
         if self.probabilities is not None:
@@ -88,7 +88,7 @@ class Answer(NamedTuple):
         return record if self.set is None else {**record, SET: [*self.set]}
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as an object for JSON, which has nothing of what is not known; probabilities are pairs."""
+        """The answer as an object for JSON, without unknown values; probabilities are pairs."""
         record: dict[str, Any] = {"label": self.label, "probability": self.probability, "margin": self.margin}
         if self.probabilities is not None:
             record["probabilities"] = [*self.probabilities.items()]
@@ -103,7 +103,7 @@ class Answer(NamedTuple):
 
 def _name_keys(probabilities: Mapping[Any, float]) -> Mapping[Any, float]:
     if len({type(label) is str for label in probabilities}) < 2:
-        return probabilities  # JSON spells labels of one type differently
+        return probabilities  # JSON spells different labels of one type differently
     names: dict[str, Any] = {json.dumps(label): label for label in probabilities if type(label) is not str}
     for label in probabilities:
         if type(label) is str:

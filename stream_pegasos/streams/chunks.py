@@ -1,4 +1,4 @@
-"""The bytes of a stream in chunks, looked at before they are read."""
+"""The bytes of a stream in chunks, and a look at the first ones before they are read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Chunks(io.RawIOBase):
     def __init__(self, chunks: Iterator[bytes]) -> None:
         super().__init__()
         self._chunks = chunks
-        self._back: list[bytes] = []  # chunks to be read before them, the first one last
+        self._back: list[bytes] = []  # chunks to read before the others, the first one last
 
     def __next__(self) -> bytes:
         return self._back.pop() if self._back else next(self._chunks)
@@ -46,8 +46,8 @@ class Chunks(io.RawIOBase):
             self._back.append(chunk)
 
     def look(self, wants_more: Callable[[bytes], bool]) -> bytes:
-        """The first bytes, read until no more are wanted or the stream ends; they are still to be read. A pipe may hand
-        over one byte at first, and the next one only when the first line was answered.
+        """The first bytes, read until no more are wanted or the stream ends; they are not consumed. A pipe may deliver
+        one byte first, and the next one only after the first line has been answered.
         """
         head = b""
         for chunk in self:
@@ -69,13 +69,13 @@ class Chunks(io.RawIOBase):
 
 
 def read_chunks(file: BinaryIO) -> Chunks:
-    """The chunks of a file, each as soon as some bytes are there."""
+    """The chunks of a file, each as soon as some bytes are available."""
     read = getattr(file, "read1", None) or file.read
     return Chunks(iter(lambda: read(_SIZE) or b"", b""))
 
 
 def may_begin(head: bytes, marks: tuple[bytes, ...]) -> bool:
-    """Whether the bytes are only the beginning of a mark, so that more are needed to tell."""
+    """Whether the bytes are only the beginning of a mark, so that more bytes are needed to decide."""
     return any(len(mark) > len(head) and mark.startswith(head) for mark in marks)
 
 

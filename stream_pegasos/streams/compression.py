@@ -1,4 +1,4 @@
-"""Decompress streams, which are recognised by their first bytes."""
+"""Decompression of streams, which are recognised by their first bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.chunks import Chunks, may_begin
 from stream_pegasos.streams.example import StreamError, Truncated
 
-# The first bytes of compressed streams; no text begins so. Zstandard may begin with a frame to be skipped.
+# The first bytes of compressed streams; no text begins with these. Zstandard may begin with a frame to skip.
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     **{b"BZh%d" % level + block: "bzip2" for level in range(1, 10) for block in (b"1AY&SY", b"\x17rE8P\x90")},
@@ -23,7 +23,7 @@ _MAGIC = {
     **{b"%c\x2a\x4d\x18" % n: "Zstandard" for n in range(0x50, 0x60)},
 }
 _MAGICS = tuple(_MAGIC)
-# The first bytes of what holds several files: zip (of which spreadsheets are made, too), 7z, rar, and old spreadsheets.
+# The first bytes of archives: zip (also newer spreadsheets), 7z, rar, and old spreadsheets.
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 _SIZE = 1 << 16  # bytes decompressed at a time
 ARCHIVES = (".zip", ".7z", ".rar", ".xlsx", ".xlsm", ".xls", ".ods")
@@ -54,7 +54,7 @@ def decompressed(chunks: Chunks, name: str) -> tuple[bool, Chunks]:
 
 
 class _Decompressor(Protocol):
-    """What decompresses a member, as `bz2.BZ2Decompressor` does."""
+    """A decompressor of one member, such as `bz2.BZ2Decompressor`."""
 
     @property
     def needs_input(self) -> bool: ...
@@ -69,7 +69,7 @@ class _Decompressor(Protocol):
 
 
 def _decompressor(kind: str) -> Callable[[], _Decompressor]:
-    """What makes the decompressor of a member."""
+    """The function that makes the decompressor of a member."""
     factories: dict[str, Callable[[], _Decompressor]] = {
         "gzip": _Gunzip,
         "bzip2": bz2.BZ2Decompressor,
@@ -107,7 +107,7 @@ class _Gunzip:
 
 
 def _members(new: Callable[[], _Decompressor], chunks: Chunks, subject: str) -> Iterator[bytes]:
-    """Decompress the members one after another; zeros behind a member are padding."""
+    """Decompress the members one after another; zeros after a member are padding."""
     member: _Decompressor | None = None
     for chunk in chunks:
         while chunk or not (member is None or member.needs_input):
@@ -118,7 +118,7 @@ def _members(new: Callable[[], _Decompressor], chunks: Chunks, subject: str) -> 
                 member = new()
             try:
                 out = member.decompress(chunk, _SIZE)
-            except Exception as error:  # each library has its own
+            except Exception as error:  # each library has its own exception
                 raise StreamError(f"{subject} is damaged ({error})") from None
             chunk = b""
             if member.eof:

@@ -1,4 +1,4 @@
-"""CSV and TSV: records under a header, or in columns that are named, quoted as in RFC 4180."""
+"""CSV and TSV: records below a header, or with named columns, quoted as in RFC 4180."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class _Line(NamedTuple):
     number: int
     text: str
     size: int  # in bytes
-    fault: str | None  # why it cannot be decoded
+    fault: str | None  # the reason if it cannot be decoded
 
 
 class CSVReader:
-    """Makes examples of lines that are added one by one. Each comes with the size of its record in bytes and the number
-    of its last line; a record without an example, as a header is, is `None`. `columns` are those of a header that was
-    read before, `n_lines` how many lines were.
+    """Makes examples of lines that are added one by one. Each example comes with the size of its record in bytes and
+    the number of its last line; a record without an example, such as a header, is `None`. `columns` are the columns of
+    a header that was read before; `n_lines` is the number of lines that were read before.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CSVReader:
         self.n_lines = n_lines
         self._options, self._encoding = options, encoding
         self._open: list[_Line] = []  # of a record that has not ended yet
-        self._size = 0  # of these
+        self._size = 0  # of these lines
         delimiter, escape = options.delimiter or ("," if options.format == "csv" else "\t"), options.escape
         csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
         # Strict: a stray quote is reported, not guessed at.
@@ -69,10 +69,10 @@ class CSVReader:
         plain = re.escape(escape) if escape else ""
         quoted = rf'(?:[^"{plain}]++|""{other})*+'
         field = rf'(?:"{quoted}"|(?!")(?:[^{between}{plain}]++{other})*+)'
-        # A line that begins and ends within a quoted field.
+        # A line whose beginning and end are within a quoted field.
         self._stays_open = re.compile(rf'{quoted}(?:"{between}(?:{field}{between})*+"{quoted})?', re.DOTALL).fullmatch
         self._escaped_end = None if escape is None else escape + "\n"
-        # What MySQL and Hive write for NULL.
+        # MySQL and Hive write `\N` for NULL.
         null = rf"(?:^|(?<={between})){plain}N(?={between}|\r?\n?$)"
         self._null = re.compile(null) if escape else None
         if self.columns is not None:
@@ -85,14 +85,14 @@ class CSVReader:
         return self._size
 
     def add(self, line: bytes | ValueError, size: int = 0) -> Iterable[Taken]:
-        """The examples whose records the line ends, as a rule one. A line that is too long counts as bad."""
+        """The examples whose records end with this line, usually one. A line that is too long counts as bad."""
         self.n_lines += 1
         if isinstance(line, ValueError) or len(line) > LONGEST_LINE:
             too_long = ValueError(f"the record is {TOO_LONG}")
             return [*self.end(str(too_long)), (self._example(self.n_lines, too_long), size, self.n_lines)]
         size = len(line)
         fault = None
-        if not self._open and self._encoding.is_utf8:  # as where files that have a mark were put together
+        if not self._open and self._encoding.is_utf8:  # a mark within the stream: files were concatenated
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
             text = self._encoding.text(line)
@@ -108,7 +108,7 @@ class CSVReader:
         return self._add(_Line(self.n_lines, text, size, fault))
 
     def end(self, reason: str = "") -> Iterator[Taken]:
-        """The lines of a record that never ends, of which the first is bad."""
+        """The lines of a record that has no end; the first line is bad."""
         while self._open:
             yield from self._resume(ValueError(reason or self._fault("the quote is never closed")))
 
@@ -148,7 +148,7 @@ class CSVReader:
         return self._escaped_end is not None and self._open[-2].text.endswith(self._escaped_end)
 
     def _resume(self, error: ValueError) -> Iterator[Taken]:
-        """Report the first line of a record that cannot be read, and go on at the next one."""
+        """Report the first line of a record that cannot be read, and continue with the next line."""
         first, *other_lines = self._open
         self._open, self._size = [], 0
         if self.columns is None and (way_out := self._way_out(first.text, self._options.message_fields)):
@@ -159,7 +159,7 @@ class CSVReader:
             yield from self._add(waiting.popleft())
 
     def _record(self, text: str) -> list[str]:
-        """The record that a text is; a csv.Error if it is none, or goes on."""
+        """The record in a text; a csv.Error if there is none, or if the record is not complete."""
         return next(self._records((text if self._null is None else self._null.sub("", text),)))
 
     def _fault(self, reason: str) -> str:
@@ -172,13 +172,13 @@ class CSVReader:
             if self._may_be_header:
                 names = [field.strip() for field in record]
                 if line == 1 and re.fullmatch("sep=.", self._delimiter.join(record)):
-                    return None  # which some spreadsheets want before the header
+                    return None  # `sep=`, which some spreadsheets want before the header
                 if self.columns is None or {*self._needed} <= {*names}:
                     self._set_columns(names)
                     return None
                 self._may_be_header = False
             if record[0].strip() == self._first and [field.strip() for field in record] == self.columns:
-                return None  # the header again, as where files were put together
+                return None  # the header again: files were concatenated
         return make_example(record, self._parse, line)
 
     def _set_columns(self, columns: list[str]) -> None:
@@ -188,7 +188,7 @@ class CSVReader:
         options.report_unread(columns)
         self.columns, self._places = columns, [*places.items()]
         self._last = max(places[name] for name in self._needed)
-        # Most records are a text and a label, which need no dict.
+        # Most records are a text and a label, and need no dict.
         self._text = places[self._needed[0]]
         self._label = -1 if options.label_field is None else places.get(options.label_field, -1)
         self._id = places.get(options.id_field)
@@ -217,7 +217,7 @@ class CSVReader:
         raise RecordError(fault, record.get(options.id_field))
 
     def _way_out(self, text: str, expected: Sequence[str] | int) -> str | None:
-        """The delimiter between which a line has one of the fields that are wanted, or so many fields."""
+        """A hint at another delimiter, which gives one of the wanted fields or the wanted number of fields."""
         for other in ";\t|,".replace(self._delimiter, ""):
             with suppress(csv.Error, StopIteration):
                 names = [name.strip() for name in next(csv.reader((text,), delimiter=other, strict=True))]

@@ -1,4 +1,4 @@
-"""Decode the text of a stream: UTF-8, with Windows-1252 for lines that are not UTF-8, or a named encoding."""
+"""Decoding of the text of a stream: UTF-8, with Windows-1252 for lines that are not UTF-8, or a named encoding."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from stream_pegasos.streams.example import StreamError
 ERRORS = ("windows-1252", "strict")
 
 _ASCII = bytes(range(128))
-# The longer marks first: one of UTF-32 begins with one of UTF-16. UTF-8 has neither 0xfe nor 0xff.
+# The longer marks first: a mark of UTF-32 begins with a mark of UTF-16. UTF-8 has neither 0xfe nor 0xff.
 _MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-# Replaces bytes that cannot be decoded: encoded, it is invalid UTF-8, so that their line is reported as bad.
+# Replaces bytes that cannot be decoded: encoded, it is invalid UTF-8, so that its line is reported as bad.
 _UNDECODABLE = "\udcff"
 _HANDLER = "stream_pegasos.undecodable"
 codecs.register_error(_HANDLER, lambda error: (_UNDECODABLE, cast(UnicodeDecodeError, error).end))
 
 
 def marked_encoding(head: bytes) -> str | None:
-    """UTF-16 or UTF-32 where the bytes begin with its byte order mark."""
+    """UTF-16 or UTF-32 if the bytes begin with its byte order mark, else `None`."""
     return next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
 
 
 class TextEncoding:
-    """An encoding of text, by the name of one of Python's codecs, with a rule for records that are not in it.
+    """An encoding of text, by the name of one of Python's codecs, with a rule for records in another encoding.
 
     `"windows-1252"`: a record that is not UTF-8 is read as Windows-1252, and `on_windows_1252` is called for it;
-    `"strict"`: it cannot be read. With another encoding than UTF-8, a record that is not in it can never be read.
+    `"strict"`: it cannot be read. If the encoding is not UTF-8, a record in another encoding can never be read.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class TextEncoding:
         self._reads_all = self.is_utf8 and errors == "windows-1252"
         self._on_windows_1252 = on_windows_1252
         self._is_transcoded = False
-        try:  # whether lines can be found before they are decoded; not so in UTF-16
+        try:  # whether lines can be split before they are decoded; UTF-16 fails
             self.has_lines = _ASCII.decode(name) == _ASCII.decode("ascii")
         except ValueError:
             self.has_lines = False
 
     def text(self, data: bytes) -> str:
-        """Decode; a ValueError says why if the data is not in this encoding."""
+        """The decoded text; a ValueError with the reason if the data is not in this encoding."""
         try:
             return self._decode(data)
         except UnicodeDecodeError as error:
@@ -79,8 +79,8 @@ class TextEncoding:
         return decode_windows_1252(data)
 
     def find_lines(self, chunks: Chunks, name: str, *, brackets: bool = False) -> tuple[TextEncoding, Chunks]:
-        """The encoding and the chunks, transcoded to UTF-8 unless lines (and `brackets`, if asked for) can be found in
-        the bytes as they are.
+        """The encoding and the chunks. The chunks are transcoded to UTF-8 unless lines (and `brackets`, if asked for)
+        can be recognised in the bytes as they are.
         """
         codec = self._codec
         if self.is_utf8:
@@ -112,11 +112,11 @@ class TextEncoding:
 
 
 def _transcoded(chunks: Chunks, codec: str, name: str) -> Iterator[bytes]:
-    """Transcode to UTF-8. What cannot be decoded becomes invalid UTF-8, so that only its line is bad."""
+    """Transcode to UTF-8. Undecodable bytes become invalid UTF-8, so that only their line is bad."""
     decoder = codecs.getincrementaldecoder(codec)(_HANDLER)
     for chunk in chain(chunks, [b""]):
         try:
             text = decoder.decode(chunk, not chunk)
-        except UnicodeError as error:  # as for UTF-16 without a mark
+        except UnicodeError as error:  # e.g. UTF-16 without a mark
             raise StreamError(f"{name} cannot be read as {codec}: {error}") from None
         yield text.encode(errors="surrogatepass")

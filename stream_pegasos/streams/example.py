@@ -1,4 +1,4 @@
-"""Examples, how labels are written, and what goes wrong in a stream."""
+"""Examples, the format of labels, and the errors of a stream."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Example(NamedTuple):
 
     Parameters
     ----------
-    x
+    x : str, Fields or dict
         The text, or `Fields`; a dict of features for the formats vw and svmlight.
-    y
+    y : bool, int, str, tuple of labels or None
         The label, or a tuple of several labels; `None` if the example has none.
-    w
+    w : float, default 1.0
         The weight of the example; only the format vw has one.
-    line
+    line : int, default 0
         The physical line, counted from 1, on which the example begins; in Parquet the row.
-    id
+    id : int or str or None, default None
         The id of the record, if there is one; the tag in the format vw.
-    fault
+    fault : str or None, default None
         Why the record cannot be read; `None` if it can. With a fault `x` is empty and `y` is `None`.
-    label_fault
+    label_fault : str or None, default None
         Why the label cannot be read, where a message needs none; `None` if it can. With such a fault `y` is `None`.
 
     """
@@ -44,12 +44,12 @@ class Example(NamedTuple):
     label_fault: str | None = None
 
 
-# What the parser of a record returns: x, y or why that cannot be read, w, id.
+# The result of the parser of a record: x, y or the error of the label, w, id.
 Parsed = tuple[Any, Truth | ValueError | None, float, Id | None]
 
 
 class RecordError(ValueError):
-    """A record that cannot be read though its id can."""
+    """A record that cannot be read, though its id can."""
 
     def __init__(self, reason: str, id: Id | None) -> None:
         super().__init__(reason)
@@ -57,13 +57,13 @@ class RecordError(ValueError):
 
 
 def unreadable(error: ValueError, line: int = 0, id: Id | None = None) -> Example:
-    """The example in the place of a record that cannot be read, with its own id if that could be read."""
+    """An example for a record that cannot be read, with its own id if the id could be read."""
     own = error.id if isinstance(error, RecordError) else None
     return Example("", None, 1.0, line, id if own is None else own, str(error))
 
 
 class StreamError(ValueError):
-    """A stream that cannot be read at all, or no further."""
+    """A stream that cannot be read at all, or not further."""
 
 
 class Truncated(StreamError):
@@ -71,8 +71,8 @@ class Truncated(StreamError):
 
 
 class LabelFormat(NamedTuple):
-    """How labels are written. Several may stand in one text, between separators; `meant` says which label is meant,
-    alone or beside those of a model.
+    """The format of labels. A text may hold several labels with a separator between them; `meant` finds the label that
+    a value means, by itself or among the labels of a model.
     """
 
     separator: str | None = None  # `None` if a text is one label
@@ -80,8 +80,8 @@ class LabelFormat(NamedTuple):
     meant: LabelsMeant = ALONE
 
     def of_one(self, value: object) -> Label | None:
-        """The label that one value spells, `None` where it is blank. A text that is too long for a label is refused,
-        unless the model has that label.
+        """The label that one value spells; `None` if the value is blank. A text that is too long for a label is an
+        error, unless the model has that label.
         """
         label = self.meant(value)
         fault = self.meant.too_long(label)
@@ -90,28 +90,28 @@ class LabelFormat(NamedTuple):
         return label
 
     def of_text(self, text: str) -> Truth | None:
-        """The label or labels that a text spells, `None` where it is blank."""
+        """The label or labels that a text spells; `None` if it is blank."""
         if self.separator is None:
             return self.of_label(text) if self.several else self.of_one(text)
         labels = together(label for part in text.split(self.separator) if (label := self.of_one(part)) is not None)
         return labels or None
 
     def of_label(self, label: object) -> Truth | None:
-        """The label or labels of an example that has a single value as its label."""
+        """The label or labels of an example whose label is a single value."""
         label = self.of_one(label)
         has_several = self.several or self.separator is not None
         return (label,) if has_several and label is not None else label
 
 
 def together(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """The labels of one example, each once."""
+    """The labels of one example, without duplicates."""
     return tuple(dict.fromkeys(labels))
 
 
 def id_meant(value: object) -> Id | None:
-    """The id that is a string or an integer, also one written as 17.0, as pandas does where some are missing; else
-    `None`. A checkpoint may change other values, and an integer beyond 64 bits may have become a float, the same one as
-    its neighbours.
+    """The id in a value: a string or an integer, also an integer written as 17.0, as in pandas if some are missing;
+    else `None`. A checkpoint may change other values. An integer beyond 64 bits may have become a float, which may
+    equal the float of another integer.
     """
     if type(value) is float and value.is_integer() and abs(value) <= MOST_EXACT:
         return int(value)
@@ -119,5 +119,5 @@ def id_meant(value: object) -> Id | None:
 
 
 def is_no_id(id: object) -> bool:
-    """Whether it tells no message from others, as where a field is empty."""
+    """Whether the id identifies no message, e.g. an empty field."""
     return id is None or (isinstance(id, str) and not id.strip())

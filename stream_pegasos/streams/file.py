@@ -21,28 +21,30 @@ from stream_pegasos.streams.read_options import TABLE, ReadOptions
 from stream_pegasos.streams.sources import Lag, LiveSource, SourceSettings, check_position
 
 _CHUNK = 1 << 20
-_HEAD = 1024  # first bytes, which tell a file from another one with the same inode
+_HEAD = 1024  # first bytes, which distinguish a file from another one with the same inode
 _CSV = ("csv", "tsv")
-_LONG_RECORD = 1 << 20  # bytes of a record that has not ended, of which an operator should know
-_INTERVAL = 0.1  # seconds between two looks at a file without news
-_GRACE = 1.0  # seconds without a write after which a rotated file is taken to be complete
+_LONG_RECORD = 1 << 20  # bytes of an unfinished record from which on an operator is told
+_INTERVAL = 0.1  # seconds between two looks at a file without new bytes
+_GRACE = 1.0  # seconds without a write after which a rotated file counts as complete
 _COMPRESSED = (*EXTENSIONS, ".lz4", ".zip")
-# What rotation appends to a name: a number or a date. Other endings are of other files, as of a model.
+# Suffixes of rotation: a number or a date. Names with other endings are other files, such as a model.
 _is_rotation = re.compile(r"[._-]([0-9][0-9TZ:._+-]*|old|bak)").fullmatch
-_rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # how often it was rotated; more digits are a date or a time
+_rotations = re.compile(r"[._-]([0-9]{1,5})").fullmatch  # the number of rotations; more digits are a date or a time
 
 
 class FollowedFile(LiveSource):
-    """A file that others append to and rotate, by renaming it or by copying and emptying it. It has a record a line, or
-    is CSV or TSV, whose records are taken when they are complete; a rotated file may have a header of its own.
+    """A file that other programs append to and rotate, by a rename or by copying and emptying it. Each line is a
+    record, or the file is CSV or TSV, whose records are taken when they are complete; a rotated file may have its own
+    header.
 
-    A position identifies its file by the inode and by the checksum of the first bytes. The source finds this file under
-    the path or among the rotated files, whose names end in a number or a date. It goes on with the files modified
-    later, and last with the path. Of files modified at the same time, a larger number or an earlier date comes first.
+    A position identifies its file by the inode and the checksum of the first bytes. The source finds this file at the
+    path or among the rotated files, whose names end in a number or a date. Then it reads the files that were modified
+    later, and finally the file at the path. If files were modified at the same time, a larger number or an earlier date
+    comes first.
     """
 
     def __init__(self, path: str, settings: SourceSettings) -> None:
-        super().__init__(os.path.abspath(path), settings)  # whichever folder a resumed run starts in
+        super().__init__(os.path.abspath(path), settings)  # a run that resumes may start in another folder
         _check_can_be_followed(path, settings.options)
         self._csv: CSVReader | None = None
         self._is_csv = settings.options.format in _CSV
@@ -50,14 +52,14 @@ class FollowedFile(LiveSource):
         position = settings.position
         self._resume = None if position is None else check_position(position, "file", _is_position)
         self._whole_lines = settings.whole_lines
-        self._file: io.FileIO | None = None  # the open one
+        self._file: io.FileIO | None = None  # the open file
         self._status: os.stat_result
         self._head = b""
         self._offset = self._line = 0  # after the last line handed out
-        self._rest: list[bytes] = []  # pieces of a line that has not ended yet
+        self._rest: list[bytes] = []  # pieces of an unfinished line
         self._n_rest = 0
-        self._seen: tuple[int, ...] = ()  # the open file, as it was at the last look for its successor
-        self._seen_at = 0.0  # since when it is so
+        self._seen: tuple[int, ...] = ()  # the status of the open file at the last look for its successor
+        self._seen_at = 0.0  # the time since which the status is the same
 
     def next_batch(self) -> Iterable[Example | None] | None:
         try:
@@ -77,7 +79,7 @@ class FollowedFile(LiveSource):
             return ()
         if successor is not None:
             return self._rest_before(successor)
-        # The last line of a file counts even without a line end, unless that may still come.
+        # The last line of a file counts even without a line end, unless the line end may still come.
         if self._n_open and not self._whole_lines:
             return self._last_examples()
         if self._n_open:
@@ -86,14 +88,14 @@ class FollowedFile(LiveSource):
 
     @property
     def _n_open(self) -> int:
-        """The bytes that were read of a line or record without its end."""
+        """The number of bytes read of an unfinished line or record."""
         return self._n_rest + (0 if self._csv is None else self._csv.n_open)
 
     def _rest_before(self, successor: tuple[str, os.stat_result]) -> Iterator[Example | None]:
-        """The last line of the open file, if it has no end; then go on at the beginning of the next one."""
+        """The last line of the open file, if it has no line end; then continue at the beginning of the next file."""
         yield from self._last_examples()
         if self._move_to(successor) and self._head:
-            yield None  # whose position is in the next file
+            yield None  # the position is now in the next file
         else:
             time.sleep(_INTERVAL)
 
@@ -102,7 +104,7 @@ class FollowedFile(LiveSource):
             self._file.close()
 
     def lag(self, position: object) -> Lag | None:
-        """The bytes behind the end, also of those files that came after a rotated one."""
+        """The bytes after the position, including the files that came after a rotated one."""
         try:
             files = [*self._siblings(), (self.name, os.stat(self.name))]
         except OSError:
@@ -116,8 +118,8 @@ class FollowedFile(LiveSource):
     # Lines
 
     def _lines(self, chunk: bytes, ends_line: bool) -> Iterator[tuple[int, bytes | ValueError]]:
-        """Yield the length of each line that ends in the chunk, and the line or why it cannot be had. With `ends_line`
-        the chunk itself ends the last line.
+        """Yield the length of each line that ends in the chunk, and the line or the reason why it cannot be read. With
+        `ends_line` the end of the chunk ends the last line.
         """
         end = len(chunk) if ends_line else chunk.rfind(b"\n") + 1
         if end or (ends_line and self._n_rest):
@@ -158,7 +160,7 @@ class FollowedFile(LiveSource):
     def _tell_of_open_record(self, n_bytes: int) -> None:
         if n_bytes > _LONG_RECORD:
             place = f"the record that begins on line {self._line + 1} of {self.name}"
-            self.down("record", f"{place} has not ended after 1 MB, which waits: is a quote never closed?")
+            self.down("record", f"{place} has no end after 1 MB, and waits for it: is a quote never closed?")
         elif not n_bytes:
             self.up("record", f"the record of {self.name} has ended")
 
@@ -175,7 +177,7 @@ class FollowedFile(LiveSource):
         }
 
     def _read(self, file: io.FileIO) -> bytes:
-        """Read on. If the file was emptied meanwhile, go on in the file that now holds what was read so far."""
+        """Read more. If the file was emptied meanwhile, continue in the file that now holds the bytes read so far."""
         read_to = self._offset + self._n_open
         file.seek(read_to)
         chunk = file.read(_CHUNK)
@@ -188,7 +190,7 @@ class FollowedFile(LiveSource):
         self._resume = self.snapshot()
         file.close()
         self._file = None
-        self.event(f"{self.name} was emptied or written anew")
+        self.event(f"{self.name} was emptied or rewritten")
         return self._read(self._find())
 
     @property
@@ -197,7 +199,7 @@ class FollowedFile(LiveSource):
         return self._file
 
     def _find(self) -> io.FileIO:
-        """Open the file to go on in."""
+        """Open the file to read next."""
         position = self._resume
         if position is not None:
             for by_inode in (True, False):
@@ -209,13 +211,13 @@ class FollowedFile(LiveSource):
         self._open(self.name)
         if position is not None:
             self.event(
-                f"starting at the beginning of {self.name}: the file read before is not there any more, and what came "
+                f"starting at the beginning of {self.name}: the file read before does not exist any more, and records "
                 f"after its line {position['line']} may be lost"
             )
         return self._opened
 
     def _open(self, path: str, position: dict[str, Any] | None = None, by_inode: bool = False) -> bool:
-        """Open a file at its beginning or, if it is the file of a position, there; return whether it is open."""
+        """Open a file at its beginning or, if it is the file of the position, there; return whether it is open."""
         try:
             file = io.FileIO(path)
         except OSError:
@@ -263,7 +265,7 @@ class FollowedFile(LiveSource):
         return status.st_mtime_ns, -int(rotations[1]) if rotations else 0, path
 
     def _successor(self) -> tuple[str, os.stat_result] | None:
-        """The file that follows the open one; `None` while that is empty, as its writer may still use the old one."""
+        """The file after the open one; `None` while that file is empty: its writer may still use the old one."""
         try:
             current = os.stat(self.name)
         except FileNotFoundError:
@@ -279,8 +281,8 @@ class FollowedFile(LiveSource):
         return (self.name, current) if current is not None and current.st_size else None
 
     def _is_done(self) -> bool:
-        """Whether the open file was read to its end, and nothing was seen to be written to it for a while. The times of
-        files tell nothing of that, as clocks are set and files come from other machines.
+        """Whether the open file was read to its end, and had no new bytes for a while. File times cannot tell this:
+        clocks are set, and files come from other machines.
         """
         status, now = os.fstat(self._opened.fileno()), time.monotonic()
         state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -292,7 +294,7 @@ class FollowedFile(LiveSource):
         path, status = successor
         beginning = {"inode": status.st_ino, "device": status.st_dev, "offset": 0, "line": 0, "fingerprint": [0, 0]}
         try:
-            moved = self._open(path, beginning, by_inode=True)  # unless it was rotated, too, meanwhile
+            moved = self._open(path, beginning, by_inode=True)  # unless it was rotated meanwhile
         except OSError:
             if not self._follow:
                 raise
@@ -304,7 +306,7 @@ class FollowedFile(LiveSource):
 
 
 def _is_in(position: dict[str, Any], status: os.stat_result, head: bytes, by_inode: bool) -> bool:
-    """Whether a file can be that of a position, by its inode and first bytes or by its first bytes alone."""
+    """Whether a file is the file of a position, by its inode and first bytes or by its first bytes alone."""
     n, checksum = position["fingerprint"]
     same_inode = (status.st_ino, status.st_dev) == (position["inode"], position["device"])
     same_head = len(head) >= n and zlib.crc32(head[:n]) == checksum

@@ -1,4 +1,4 @@
-"""Labels that come later than their messages, or earlier, joined with them by id."""
+"""A join by id of messages with labels that come later or earlier."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from stream_pegasos.features.message import make_message, message_size
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, Id, Truth
 
-_LARGEST_TEXT = 1 << 26  # characters that all messages, and all labels, may have together
+_LARGEST_TEXT = 1 << 26  # characters: a limit for all messages together, and for all labels together
 
 _Value = TypeVar("_Value")
 
 
 class LabelJoin:
-    """Joins unlabelled messages with labels that come under their ids, in either order, in bounded memory.
+    """Joins unlabelled messages and labels with the same id, in either order, in bounded memory.
 
-    At most `window` messages wait for their labels, and as many labels for their messages; either have no more than
-    some 64 million characters. Those that wait longest are dropped first. Ids are compared as text: 7 and `"7"` are the
-    same.
+    At most `window` messages wait for their labels, and at most `window` labels for their messages; each group has at
+    most about 64 million characters. The oldest are dropped first. Ids are compared as text: 7 and `"7"` are the same.
     """
 
     def __init__(self, window: int = 10_000) -> None:
@@ -34,9 +33,10 @@ class LabelJoin:
         return self._messages.n_expired + self._labels.n_expired
 
     def add_message(self, example: Example) -> Example | None:
-        """Add a message, and return it with its label if that was there already; otherwise it waits.
+        """Add a message. Return it with its label if the label has come before; otherwise it waits.
 
-        A message that has a label itself, no id or a fault is not remembered. A newer message replaces one with its id.
+        A message with its own label, without an id or with a fault is not kept. A message replaces an older one with
+        the same id.
         """
         if example.y is not None or example.id is None or example.fault is not None:
             return None
@@ -48,7 +48,7 @@ class LabelJoin:
         return None
 
     def add_label(self, id: object, y: Truth) -> Example | None:
-        """Add a label, and return the message with this id, labelled, if it was there already; otherwise it waits."""
+        """Add a label. Return the message with this id, labelled, if it has come before; otherwise the label waits."""
         key = str(id)
         example = self._messages.pop(key)
         if example is not None:
@@ -57,20 +57,20 @@ class LabelJoin:
         return None
 
     def message(self, id: object) -> Example | None:
-        """The message with this id, if it waits; it goes on waiting."""
+        """The waiting message with this id, if any; it stays in the window."""
         return self._messages.get(str(id))
 
     def get_state(self) -> dict[str, Any]:
-        """All that waits, for `set_state`."""
+        """All waiting messages and labels, for `set_state`."""
         return {
-            "messages": [example[:5] for _, example in self._messages.items()],  # which have no fault
+            "messages": [example[:5] for _, example in self._messages.items()],  # they have no fault
             "labels": list(self._labels.items()),
             "n_expired": [self._messages.n_expired, self._labels.n_expired],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Replace what waits by a state of `get_state`; a smaller window keeps the newest. After a ValueError nothing
-        has changed.
+        """Replace the waiting messages and labels by a state of `get_state`; a smaller window keeps the newest. A
+        ValueError changes nothing.
         """
         other = LabelJoin(self._messages.length)
         try:
@@ -89,7 +89,7 @@ class LabelJoin:
 
 
 class _Window(Generic[_Value]):
-    """Values by key; when there are too many, or they are too long, the oldest are dropped."""
+    """Values by key. If there are too many, or they are too long, the oldest are dropped."""
 
     def __init__(self, length: int) -> None:
         self.length = length

@@ -25,19 +25,21 @@ from stream_pegasos.streams.lines import (
 from stream_pegasos.streams.read_options import ReadOptions
 from stream_pegasos.streams.record_fields import parsed_fields
 
-# How an array of objects, or an empty array, begins, as no line of JSON does; a byte order mark may come first.
+# The beginning of an array of objects, or of an empty array; no line of JSON begins like this. A byte order mark may
+# come first.
 _begins_array = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{\]]").match
 _may_begin_array = re.compile(rb"\xef|\xef\xbb|(?:\xef\xbb\xbf)?\s*(?:\[\s*)?").fullmatch
 _LONGEST_BEGINNING = 1 << 16
 
-# A whole object that holds no other, or a whole string; or what opens or closes one. Where it is not whole in this
+# A whole object that holds no other object, or a whole string; or a single opening or closing character, if the rest
+# comes in the next chunk.
 # chunk, the rest comes in the next.
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _mark = re.compile(rb'\{(?:[^"{}\[\]]++|%b)*+\}|%b|["\[\]{},]' % (_STRING, _STRING), re.DOTALL).search
 _in_string = re.compile(rb'["\\]').search
 
 _BEYOND = 2.0**63
-# Numbers that are none are missing, as pandas and JavaScript write them.
+# NaN and Infinity count as missing: pandas and JavaScript write them for missing values.
 _loads = partial(json.loads, parse_constant=lambda name: None)
 
 
@@ -52,7 +54,7 @@ def json_parser(options: ReadOptions) -> Parser:
         parsed = parsed_fields(record, options)
         x = parsed[0]
         if type(x) is Fields and _may_be_rounded(x.values()):
-            with suppress(RecursionError):  # where other fields are nested deeper than Python's parser goes
+            with suppress(RecursionError):  # other fields are nested too deep for Python's parser
                 return parsed_fields(_loads(line), options)[0], *parsed[1:]
         return parsed
 
@@ -60,7 +62,9 @@ def json_parser(options: ReadOptions) -> Parser:
 
 
 def _may_be_rounded(values: Iterable[Any]) -> bool:
-    """Whether there may be an integer beyond 64 bits, of which orjson makes a float, in values that are not deep."""
+    """Whether there may be an integer beyond 64 bits, which orjson turns into a float; only shallow values are
+    searched.
+    """
     for value in values:
         kind = type(value)
         if kind is float:
@@ -72,7 +76,7 @@ def _may_be_rounded(values: Iterable[Any]) -> bool:
 
 
 def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
-    """Read arrays of objects, as a rule one and nothing else, then an object a line."""
+    """Read arrays of objects (usually one array and nothing else), then one object per line."""
     line = 1
     while _begins_array(chunks.look(_may_still_begin_array)):
         elements = _Elements(chunks, line)
@@ -87,7 +91,7 @@ def read_json(chunks: Chunks, parse: Parser) -> Iterator[Example]:
             yield unreadable(ValueError("the array is never closed"), line)
             yield from _objects_of_lines(*elements.rest, parse)
         first_line, end, _ = chunks.look(lambda head: not head.strip() and b"\n" not in head).partition(b"\n")
-        if end and not first_line.strip():  # the end of its last line, which is no blank line
+        if end and not first_line.strip():  # the rest of the last line of the array, not a blank line
             chunks.push_back(next(chunks)[len(first_line) + 1 :])
             line += 1
     yield from make_examples(numbered_lines(buffered(chunks), line), parse)
@@ -102,7 +106,7 @@ def _is_broken(element: bytes) -> bool:
 
 
 def _objects_of_lines(element: bytes, line: int, parse: Parser) -> Iterator[Example]:
-    """What stands in lines of its own in an element that is broken, as after a quote that is never closed."""
+    """The examples in a broken element, e.g. after a quote that is never closed: each later line that is an object."""
     for number, text in enumerate(element.split(b"\n")[1:], line + 1):
         text = text.strip().rstrip(b"],").rstrip()
         if text.startswith(b"{") and text.endswith(b"}"):
@@ -114,16 +118,16 @@ def _may_still_begin_array(head: bytes) -> bool:
 
 
 class _Elements:
-    """The elements of an array, each with the line on which it begins. The chunks then go on behind the array."""
+    """The elements of an array, each with the number of its first line. Afterwards `chunks` has the bytes after it."""
 
     def __init__(self, chunks: Chunks, line: int) -> None:
         self.line = line
         self._chunks = chunks
-        self.is_open = False  # whether it is never closed
-        self._parts: list[bytes] = []  # of the element that has not ended yet
+        self.is_open = False  # whether the array has no end
+        self._parts: list[bytes] = []  # of an unfinished element
         self._size = 0
         self._first_line = line
-        self.rest = b"", line  # of an array that is never closed, what is no element, and the line on which it begins
+        self.rest = b"", line  # the rest of an array without an end, and the number of its first line
 
     def __iter__(self) -> Iterator[tuple[int, bytes | ValueError]]:
         depth = n = skip = 0
@@ -193,8 +197,8 @@ class _Elements:
 
 
 def _lenient_json(line: bytes, error: orjson.JSONDecodeError) -> Any:
-    """Parse what orjson refuses for a lone surrogate, which JSON allows, or for NaN and Infinity, which Python writes;
-    a ValueError says what else is wrong.
+    """Parse JSON that orjson rejects: a lone surrogate, which JSON allows, or NaN and Infinity, which Python writes. A
+    ValueError gives any other fault.
     """
     line.decode()
     if any(mark in line for mark in (b"\\ud", b"\\uD", b"NaN", b"Infinity")):

@@ -28,11 +28,11 @@ try:
 except ModuleNotFoundError as error:
     raise missing("a Kafka topic", "kafka", error) from error
 
-_WAIT = 0.2  # seconds that the wait for a message may hold up `close`
-_REQUEST_TIMEOUT = 0.5  # seconds for the few other questions to the broker; each is asked again
+_WAIT = 0.2  # seconds that a wait for a message may delay `close`
+_REQUEST_TIMEOUT = 0.5  # seconds for other requests to the broker; each is repeated
 METADATA_INTERVAL = 60.0  # seconds between two looks for new partitions
-ENDS_INTERVAL = 0.5  # seconds between two looks where partitions end
-_COMMIT_TIMEOUT = 5.0  # seconds to store the last position, or to be told of a cluster
+ENDS_INTERVAL = 0.5  # seconds between two requests for the ends of partitions
+_COMMIT_TIMEOUT = 5.0  # seconds to store the last position, or to get the id of a cluster
 
 _Client = TypeVar("_Client")
 
@@ -50,26 +50,26 @@ _FATAL = {
 
 @dataclass
 class Partition:
-    """A partition of the topic. Its snapshot is a number: the offset at which it goes on."""
+    """A partition of the topic. Its snapshot is a number: the offset of the next message."""
 
     topic: str
     number: int
-    next_offset: int | None = None  # `None` is the first that the broker has
+    next_offset: int | None = None  # `None`: the first offset that the broker has
     is_read: bool = False
     is_at_end: bool = False
-    is_lost: bool = False  # whether the broker does not have the next offset
+    is_lost: bool = False  # whether the broker no longer has the next offset
 
     def at(self, offset: int | None) -> TopicPartition:
         return TopicPartition(self.topic, self.number, OFFSET_BEGINNING if offset is None else offset)
 
     def go_on_at(self, first: int) -> str:
-        """Go on at the first offset that the broker has; return what became of those before."""
+        """Continue at the first offset that the broker has; return a text about the messages before it."""
         offset = first if self.next_offset is None else self.next_offset
         self.next_offset, self.is_lost = first, False
         if first > offset:
             lost = f"{first - offset} messages of partition {self.number} are gone from the broker"
         else:
-            lost = f"partition {self.number} ends before offset {offset}, as if the topic were made anew"
+            lost = f"partition {self.number} ends before offset {offset}, as if the topic had been created again"
         return f"{lost}; going on at offset {first}"
 
 
@@ -83,9 +83,9 @@ class KafkaSource(LiveSource):
         self._is_resumed = settings.position is not None
         self._server, offsets = _checked(settings.position)
         self._partitions = {number: Partition(self._topic, number, offset) for number, offset in offsets.items()}
-        self._next_look = 0.0  # for new partitions
-        self._ends: dict[int, int] = {}  # of partitions, as far as they are known
-        self._next_note = 0.0  # of these
+        self._next_look = 0.0  # when to look for new partitions
+        self._ends: dict[int, int] = {}  # of partitions, if known
+        self._next_note = 0.0  # when to note the ends
         self._failure: KafkaError | None = None
         self._last_error: KafkaError | None = None
         self._uncommitted: dict[int, int] | None = None
@@ -94,11 +94,11 @@ class KafkaSource(LiveSource):
             Consumer,
             {
                 **_settings(address, "group"),
-                # The client insists on a group; nothing is committed to this one.
+                # The client requires a group; nothing is committed to this one.
                 "group.id": self._group or "stream-pegasos",
                 "enable.auto.commit": False,
                 "enable.partition.eof": not settings.follow,
-                # The client then reports an offset that the broker no longer has, and with it the loss.
+                # With this setting the client reports an offset that the broker no longer has, and so the loss.
                 "auto.offset.reset": "error",
                 "error_cb": self._on_error,
                 "on_commit": self._on_commit,
@@ -140,10 +140,10 @@ class KafkaSource(LiveSource):
         _, offsets = _checked(position)
         if self._group is None or not offsets:
             return
-        # During `batches` the reading thread commits, as the client waits long for a broker that cannot be reached.
+        # During `batches` the reading thread commits: the client waits long for a broker that does not answer.
         self._uncommitted = offsets
         if self._closed:
-            self._is_over.wait(_COMMIT_TIMEOUT)  # it ends soon
+            self._is_over.wait(_COMMIT_TIMEOUT)  # the thread ends soon
         elif not self._is_over.is_set():
             return
         end = time.monotonic() + _COMMIT_TIMEOUT
@@ -155,13 +155,13 @@ class KafkaSource(LiveSource):
             self.event(f"{self.name}: the offsets of group {self._group} cannot be stored")
 
     def lag(self, position: object) -> Lag | None:
-        """The messages behind the end of each partition that the client was last told, as it reads far ahead."""
+        """The messages after the position in each partition, as last reported to the client, which reads far ahead."""
         _, offsets = _checked(position)
         at = {
             partition.number: offsets.get(partition.number, partition.next_offset) or 0
             for partition in self._read_partitions()
         }
-        ends = {**self._ends}  # which the reading thread may change
+        ends = {**self._ends}  # a copy: the reading thread may change them
         behind = {f"partition {number}": max(0, ends[number] - n) for number, n in at.items() if number in ends}
         return Lag("messages", behind) if behind else None
 
@@ -170,12 +170,12 @@ class KafkaSource(LiveSource):
         return messages + self._consumer.consume(LARGEST_BATCH - 1, 0) if messages else messages
 
     def _note_ends(self) -> None:
-        """Note where partitions end. The client lets no thread ask while another one waits for messages."""
+        """Note the ends of partitions. Only the reading thread may ask: the client blocks others during a wait."""
         if time.monotonic() >= self._next_note:
             self._next_note = time.monotonic() + ENDS_INTERVAL
             for partition in self._read_partitions():
                 _, end = self._consumer.get_watermark_offsets(partition.at(0), cached=True)
-                if end >= 0:  # it was told
+                if end >= 0:  # the client was told it
                     self._ends[partition.number] = end
 
     def _send_commit(self) -> None:
@@ -205,7 +205,7 @@ class KafkaSource(LiveSource):
             if error is None:
                 self._partitions[number].next_offset = offset + 1
                 place, value = f"offset {offset} of partition {number}", message.value()
-                # A tombstone is no message: it says that what has its key is deleted.
+                # A tombstone is no message: it marks the message with its key as deleted.
                 yield None if value is None else self.example(value, self._parsed, place, id=_text(message.key()))
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._partitions[number].is_at_end = True
@@ -226,7 +226,7 @@ class KafkaSource(LiveSource):
         return [partition for _, partition in sorted(self._partitions.items()) if partition.is_read]
 
     def _find_partitions(self) -> None:
-        """Begin to read new partitions; look again soon if the broker tells of none."""
+        """Begin to read new partitions; look again soon if the broker reports none."""
         try:
             numbers = self._find_numbers()
             partitions = {number: Partition(self._topic, number) for number in numbers} | self._partitions
@@ -241,7 +241,7 @@ class KafkaSource(LiveSource):
             self._next_look = time.monotonic() + METADATA_INTERVAL
 
     def _find_numbers(self) -> list[int]:
-        """The numbers of the partitions of the topic, of which the right cluster tells."""
+        """The numbers of the partitions of the topic, if the cluster is the right one."""
         metadata = self._consumer.list_topics(self._topic, timeout=_REQUEST_TIMEOUT)
         self._check_cluster(metadata.cluster_id)
         topic = metadata.topics[self._topic]
@@ -259,13 +259,13 @@ class KafkaSource(LiveSource):
             self._assign()
 
     def _check_cluster(self, cluster: str | None) -> None:
-        if cluster is not None:  # some brokers do not tell
+        if cluster is not None:  # some brokers do not tell it
             server = f"cluster {cluster}"
             check_server(self.name, self._server, server)
             self._server = server
 
     def _add_committed(self, partitions: dict[int, Partition]) -> None:
-        """Take the offsets of the group, unless there is a position: it alone knows what was learned."""
+        """Take the offsets of the group, unless there is a position: only the position tells what was learned."""
         if self._group is None or self._is_resumed or not partitions:
             return
         topic_partitions = [TopicPartition(self._topic, number) for number in partitions]
@@ -280,7 +280,7 @@ class KafkaSource(LiveSource):
         self._consumer.assign([partition.at(partition.next_offset) for partition in read])
 
     def _find_first_offsets(self) -> None:
-        """Go on at the first offset of each partition in which the wanted offset is gone."""
+        """Continue at the first offset of each partition whose wanted offset is gone."""
         for partition in self._read_partitions():
             if partition.is_lost:
                 try:
@@ -297,7 +297,7 @@ class KafkaSource(LiveSource):
         if error.fatal() or error.code() in _FATAL:
             self._failure = error
         elif error.code() == KafkaError._ALL_BROKERS_DOWN:
-            reason = self._last_error or error  # the error before says why
+            reason = self._last_error or error  # the earlier error has the reason
             self.down("broker", f"{self.name}: the broker cannot be reached ({reason.str()})")
         else:
             self._last_error = error
@@ -354,7 +354,7 @@ class KafkaSink:
 
 
 def find_cluster(address: Address) -> str | None:
-    """The id of the cluster; `None` if no broker tells it soon."""
+    """The id of the cluster; `None` if no broker gives it soon."""
     client = _made(Producer, _settings(address, "group"))
     try:
         cluster: str | None = client.list_topics(address.path, timeout=_COMMIT_TIMEOUT).cluster_id
@@ -365,7 +365,7 @@ def find_cluster(address: Address) -> str | None:
 
 def _settings(address: Address, *names: str) -> dict[str, Any]:
     settings = address.settings(r".+\..+", *names)
-    # Errors come by callback; the client need not print them too.
+    # Errors come by callback; the client should not print them, too.
     return {"bootstrap.servers": address.server, "log_level": 0, **settings}
 
 
@@ -384,7 +384,7 @@ def _text(key: object) -> str | None:
 
 
 def _checked(position: object) -> tuple[str | None, dict[int, int]]:
-    """The id of the cluster, if the position names it, and the next offset of each partition."""
+    """The id of the cluster, if it is in the position, and the next offset of each partition."""
     server, offsets = place_at_server(position, "Kafka topic", "offsets", _are_offsets)
     return server, {int(partition): offset for partition, offset in (offsets or {}).items()}
 

@@ -1,4 +1,4 @@
-"""A Kafka topic as several runs share it: each reads the partitions that the group gives it."""
+"""A Kafka topic shared by several runs: each reads the partitions that the group assigns to it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from stream_pegasos.streams.sources import HandOver, SourceSettings
 
 __all__ = ["KafkaMember"]
 
-# Settings with which a member gives up all partitions before it gets others.
+# With these settings a member gives up all partitions before it gets others.
 SETTINGS = {"partition.assignment.strategy": ("range", "roundrobin"), "group.protocol": ("classic",)}
 LEAVE_TIMEOUT = 5.0  # seconds to wait for the end of reading
-# What a commit is answered with while partitions change hands; their new reader commits them.
+# The errors of a commit while partitions change owners; the new owner commits them.
 _REBALANCING = {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
 
 
 class KafkaMember(KafkaSource):
-    """The partitions of a topic that this member of a group has at the time.
+    """The partitions of a topic that are assigned to this member of a group.
 
-    Before partitions are given up, and before new ones are begun, `hand_over` is called by the thread that reads; it
-    returns when all that was read so far is in the checkpoint that the members share, with the position of that
-    checkpoint. There each new partition goes on.
+    Before partitions are given up, and before new ones are begun, the reading thread calls `hand_over`. It returns when
+    all examples read so far are in the checkpoint that the members share, with the position of that checkpoint. Reading
+    of each new partition begins at this position.
     """
 
     def __init__(self, address: Address, settings: SourceSettings) -> None:
@@ -50,12 +50,12 @@ class KafkaMember(KafkaSource):
         self._is_rejoining.set()
 
     def commit(self, position: object) -> None:
-        # The thread that reads commits, or else `leave`: it is to answer what the group asks meanwhile.
+        # The reading thread commits, or else `leave`: this thread must answer the requests of the group meanwhile.
         offsets = position["offsets"] if isinstance(position, dict) else {}
         self._uncommitted = {int(number): offset for number, offset in offsets.items()} or None
 
     def leave(self) -> None:
-        self._hand_over = lambda: None  # all is in the checkpoint
+        self._hand_over = lambda: None  # all examples are in the checkpoint
         if self._is_over.wait(LEAVE_TIMEOUT):
             self._consumer.close()
 
@@ -69,7 +69,7 @@ class KafkaMember(KafkaSource):
     def _consume(self) -> list[Message]:
         before = self._n_rebalances
         messages = super()._consume()
-        if self._n_rebalances != before:  # they may be of partitions that were given up, or stand behind their place
+        if self._n_rebalances != before:  # the messages may be of lost partitions, or after a gap
             return []
         return [message for message in messages if self._is_own(message)]
 
@@ -78,7 +78,7 @@ class KafkaMember(KafkaSource):
         return number is None or number < 0 or (number in self._partitions and self._partitions[number].is_read)
 
     def _find_partitions(self) -> None:
-        """Become a member once the cluster is the right one; begin to read what the group gives."""
+        """Become a member once the cluster is the right one; begin to read the assigned partitions."""
         try:
             self._find_numbers()
             new = [partition for _, partition in sorted(self._partitions.items()) if not partition.is_read]
@@ -103,7 +103,7 @@ class KafkaMember(KafkaSource):
         numbers = [partition.partition for partition in partitions]
         self._partitions = {number: Partition(self._topic, number, offsets.get(str(number))) for number in numbers}
         self._n_rebalances += 1
-        self._next_look = 0.0  # they begin after that
+        self._next_look = 0.0  # new partitions begin after that
         consumer.assign([])
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -113,7 +113,7 @@ class KafkaMember(KafkaSource):
         for partition in offsets:
             partition.offset = committed[partition.partition]
         if offsets:
-            with suppress(KafkaException):  # it is for tools alone
+            with suppress(KafkaException):  # only tools need it
                 consumer.commit(offsets=offsets, asynchronous=False)
         self._partitions = {}
         self._n_rebalances += 1

@@ -1,4 +1,4 @@
-"""Lines of text: after its label as in label<TAB>text, as in fastText, or without one."""
+"""Lines of text: with the label first (label<TAB>text, or fastText), or without a label."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _fasttext_label = re.compile(r"(?:^|\s)__label__\S").search
 
 
 def fasttext_parser(options: ReadOptions) -> Parser:
-    """The labels before the text: one, or several."""
+    """Make the parser of a fastText line: the label or labels, then the text."""
 
     def parse(line: bytes) -> Parsed:
         text = line.decode()

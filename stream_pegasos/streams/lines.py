@@ -1,4 +1,4 @@
-"""Records, of which lines are most, none too long, and the examples that they hold."""
+"""Records, most of them lines, their largest size, and the examples in them."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from typing import Any, BinaryIO
 from stream_pegasos.streams.chunks import Chunks
 from stream_pegasos.streams.example import Example, Id, Parsed, is_no_id, unreadable
 
-# The records of a stream, each with its number; in the place of one that cannot be had stands the reason.
+# The records of a stream, each with its number; an unreadable record is replaced by the reason.
 Records = Iterable[tuple[int, Any]]
-# Parses a record; `None` if it is blank. A ValueError says why if it cannot be read.
+# The parser of a record; `None` for a blank record. A ValueError gives the reason if the record cannot be read.
 Parser = Callable[[Any], Parsed | None]
 
-# A line that never ends, or a quote left open in CSV, must not swallow an endless stream, yet 100 MB must pass.
+# A line without end, or an open quote in CSV, must not consume an endless stream, but 100 MB must be accepted.
 LONGEST_LINE = 1 << 28  # bytes
 _LONGEST_LOOK = 1 << 18
 TOO_LONG = f"longer than {LONGEST_LINE >> 20} MB"
 
 
 def split_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines, without a byte order mark. A line that is too long is cut one byte behind the limit."""
+    """The lines, without a byte order mark. A line that is too long is cut one byte after the limit."""
     readline = partial(file.readline, LONGEST_LINE + 1)
     first = readline().removeprefix(codecs.BOM_UTF8)
     return chain([first] if first else [], iter(readline, b""))
 
 
 def unify_newlines(chunks: Chunks) -> Chunks:
-    """The chunks, with line feeds in the place of carriage returns if these alone end lines."""
+    """The chunks, with line feeds in place of carriage returns if lines end in carriage returns alone."""
     head = chunks.look(lambda head: b"\n" not in head and len(head) < _LONGEST_LOOK)
     return Chunks(chunk.replace(b"\r", b"\n") for chunk in chunks) if ends_in_returns(head) else chunks
 
 
 def ends_in_returns(head: bytes) -> bool:
-    """Whether lines end in carriage returns alone, as some spreadsheets write them."""
+    """Whether lines end in carriage returns alone, as in files of some spreadsheets."""
     return b"\r" in head[:-1] and b"\n" not in head
 
 
 def pass_over(line: bytes, file: BinaryIO) -> None:
-    """Read the rest of a line that is too long."""
+    """Skip the rest of a line that is too long."""
     while line and not line.endswith(b"\n"):
         line = file.readline(1 << 20)
 
@@ -57,7 +57,7 @@ def numbered_lines(file: BinaryIO, first: int = 1) -> Records:
 
 
 def make_examples(records: Records, parse: Parser) -> Iterator[Example]:
-    """The examples that records hold, or why they cannot be read, but for blank ones."""
+    """The examples in records, or the reasons why they cannot be read; blank records are skipped."""
     for line, record in records:
         example = make_example(record, parse, line)
         if example is not None:
@@ -65,8 +65,8 @@ def make_examples(records: Records, parse: Parser) -> Iterator[Example]:
 
 
 def make_example(record: object, parse: Parser, line: int = 0, id: Id | None = None) -> Example | None:
-    """The example of one record, or why it cannot be read; `None` if it is blank. The id is that of the record, if it
-    has one.
+    """The example in one record, or the reason why it cannot be read; `None` if it is blank. `id` is the id of the
+    record, if it has one.
     """
     try:
         if isinstance(record, ValueError):

@@ -1,4 +1,4 @@
-"""Reading a mail, or a file of several. A mail is a `str` of its bytes, decoded as Latin-1."""
+"""Mails in a file, one or several. A mail is a `str` of its bytes, decoded as Latin-1."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from stream_pegasos.streams.lines import LONGEST_LINE, TOO_LONG, Parser, make_ex
 from stream_pegasos.streams.mail_marks import is_marked_deleted, why_no_mail
 from stream_pegasos.streams.read_options import ReadOptions
 
-FROM = b"From "  # what an mbox begins with
+FROM = b"From "  # the beginning of an mbox
 MMDF = b"\1\1\1\1"  # the line around each mail of an MMDF mailbox
-LONGEST_HEAD = 1 << 16  # bytes in which headers are looked for
+LONGEST_HEAD = 1 << 16  # bytes searched for headers
 _PIECE = 1 << 16  # bytes of a line read at a time
 _LONGEST_SEPARATOR = 1000  # bytes
 _MOST_EMPTY_LINES = 100  # after a mail whose length is known
-_MOST_FIELDS = 200  # lines of the headers that are behind a bare separator
+_MOST_FIELDS = 200  # header lines read after a separator that has no empty line before it
 _parts = {
     b"day": rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},?",
     b"month": rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}",
     b"time": rb"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?",
     b"zone": rb" ?(?:[A-Z]{1,5}|[+-]\d\d(?::?\d\d)?)?(?: \([A-Z]+\))?",
 }
-# An address, which may hold spaces, and a date: as C's asctime writes it, perhaps with a zone; as mails have it; both
+# An address, which may hold spaces, and a date in one of these forms: that of C's asctime, perhaps with a zone; that of
+# mails; either of them without the day of the week; ISO 8601.
 # without the day of the week; and of ISO 8601.
 _separator = re.compile(
     rb"From \S.*?\s(%(day)b {1,2}%(month)b {1,2}\d{1,2},? {1,2}(?:%(time)b,? .{0,20}?\d{4}\b|\d{4},? %(time)b).*"
@@ -36,9 +37,9 @@ _separator = re.compile(
     rb"|\d{4}([-/])\d\d?\2\d\d?(?:T|,? {1,2})%(time)b%(zone)b)\s*$)" % _parts
 ).match
 _with_address = re.compile(rb"From [^\s@]+@[^\s@]+[ \t].*\d").match
-# What `git format-patch` writes before a patch, of which mails are full.
+# `git format-patch` writes this line before a patch; many mails contain patches.
 _of_git = re.compile(rb"From [0-9a-f]{40,64} Mon Sep 17 00:00:00 2001\s*$").match
-_field = re.compile(rb"(?!BEGIN:V)[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match  # of a mail, and not of a vCard
+_field = re.compile(rb"(?!BEGIN:V)[A-Za-z_][\w.-]{0,100}[ \t]*:(?!//)").match  # of a mail, not of a vCard
 _next_field = re.compile(rb"[ \t]|[!-9;-~]+[ \t]*:").match
 _mark_of_mmdf = re.compile(rb"\x01{4}\r?\n?").match
 _length_of_emlx = re.compile(rb"[ \t]*(\d{1,10})[ \t]*\r?\n").match
@@ -49,17 +50,17 @@ _digit = re.compile(rb"\d").search
 _quoted = re.compile(rb"^>(>*From )", re.MULTILINE)
 _fold = re.compile(rb"\r?\n(?=[ \t])")
 _in_brackets = re.compile(r"<([^<>]+)>").search
-_encoding = TextEncoding()  # of what headers hold beside ASCII
+_encoding = TextEncoding()  # for header values that are not ASCII
 
 
 def separating_date(line: bytes) -> bytes | None:
-    """The date in a line that stands between two mails of an mbox; `None` where it is another line."""
+    """The date in a line that separates two mails of an mbox; `None` for another line."""
     match = _separator(line) if len(line) <= _LONGEST_SEPARATOR else None
     return None if match is None else match[1]
 
 
 def begins_with_a_mail(head: bytes) -> bool:
-    """Whether mails in one file, or a mail with a header field, begin so."""
+    """Whether the bytes begin a file of mails, or a mail with a header field."""
     begin = find_begin(head)
     if not head.startswith(FROM, begin):
         is_quoted = head.startswith(b">" + FROM, begin)
@@ -69,32 +70,32 @@ def begins_with_a_mail(head: bytes) -> bool:
 
 
 def begins_a_mailbox(head: bytes) -> bool:
-    """Whether several mails may be in what begins so: an mbox or MMDF."""
+    """Whether the bytes begin a file of several mails: an mbox or MMDF."""
     return head.startswith(MMDF) or head.startswith(FROM, find_begin(head))
 
 
 def is_emlx(head: bytes) -> bool:
-    """Whether a mail of Apple Mail begins so: with a line that has its length."""
+    """Whether the bytes begin a mail of Apple Mail: with a line that has its length."""
     length = _length_of_emlx(head)
     return length is not None and _field(head, length.end()) is not None
 
 
 def _shape(line: bytes) -> tuple[int, list[bool]]:
-    """How a separator looks: the number of its words, and which of them behind the sender have digits."""
+    """The look of a separator: the number of its words, and which words after the sender have digits."""
     words = line.split()
     return len(words), [_digit(word) is not None for word in words[2:]]
 
 
 class _Ahead:
-    """A file whose next bytes may be looked at before they are read."""
+    """A file whose next bytes can be looked at before they are read."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._ahead = file, bytearray()
-        self._has_patches = False  # whether the first separator is one of git
+        self._has_patches = False  # whether the first separator is a line of git
         self._shape: tuple[int, list[bool]] | None = None  # of the first separator, if it has no date
 
     def note_separator(self, line: bytes) -> None:
-        """Note the first separator, which shows what others look like."""
+        """Note the first separator; its look is a model for the others."""
         self._has_patches = _of_git(line) is not None
         self._shape = None if separating_date(line) else _shape(line)
 
@@ -110,9 +111,9 @@ class _Ahead:
         return line
 
     def separates(self, line: bytes, end: int = 0, is_apart: bool = True) -> bool:
-        """Whether a line, which ends there, stands between two mails. If its date is not understood, the header field
-        after it tells; where no empty line sets it apart, both have to: a well-known field, or whole headers. There a
-        separator without a date separates if it looks like the first one.
+        """Whether a line, which ends at `end`, separates two mails. If its date is not understood, the header field
+        after it decides. Without an empty line before it (not `is_apart`), both are needed: a date and a well-known
+        field, or whole headers. In this case a separator without a date must look like the first separator.
         """
         if not line.startswith(FROM) or len(line) > _LONGEST_SEPARATOR or (_of_git(line) and not self._has_patches):
             return False
@@ -129,7 +130,7 @@ class _Ahead:
         return KNOWN_FIELD.match(after) is not None or (_with_address(line) is not None and _field(after) is not None)
 
     def _are_headers(self, begin: int) -> bool:
-        """Whether header fields begin there, and an empty line ends them."""
+        """Whether header fields begin at this place, and an empty line ends them."""
         for _ in range(_MOST_FIELDS):
             line = self._look(begin)
             if line in (b"\n", b"\r\n"):
@@ -143,7 +144,7 @@ class _Ahead:
         return self._look(0).startswith(mark)
 
     def may_end(self, end: int) -> bool:
-        """Whether a mail may end there: a separator follows, perhaps after empty lines, or nothing."""
+        """Whether a mail may end at this place: a separator follows, perhaps after empty lines, or nothing follows."""
         for _ in range(_MOST_EMPTY_LINES):
             line = self._look(end)
             if line not in (b"\n", b"\r\n"):
@@ -152,7 +153,7 @@ class _Ahead:
         return self.separates(line, end + len(line)) if line else len(self._ahead) == end
 
     def _look(self, begin: int) -> bytes:
-        """The line that begins there, or more than the longest separator of it; `b""` at the end."""
+        """The line that begins at this place, cut after the longest length of a separator; `b""` at the end."""
         stop = begin + _LONGEST_SEPARATOR + 1
         while len(self._ahead) < stop and (len(self._ahead) <= begin or self._ahead.find(b"\n", begin) < 0):
             piece = self._file.readline(_PIECE)
@@ -164,9 +165,9 @@ class _Ahead:
 
 def split(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
     """Split an mbox or MMDF, or take a single mail: yield the offset, the length and the bytes of each mail, with its
-    separating line. A mail that is too long has no bytes. What a mail server keeps for itself is left out.
+    separating line. A mail that is too long has no bytes. Internal messages of a mail server are left out.
 
-    Where a header Content-Length of an mbox tells a place at which the mail may end, it does not end before.
+    If a header Content-Length of an mbox names a place where the mail may end, the mail does not end before it.
     """
     ahead = _Ahead(file)
     for offset, size, mail in _split_mmdf(ahead) if ahead.begins_with(MMDF) else _split(ahead):
@@ -179,7 +180,7 @@ def _split(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
     offset = size = 0
     is_begin, is_after_empty = True, False
     has_begun = is_mbox = has_body = False
-    end = 0  # of the mail, as its headers say
+    end = 0  # of the mail, by its headers
     while piece := file.readline():
         if not has_begun and (begin := find_begin(piece)) < len(piece):
             has_begun, is_mbox = True, piece.startswith(FROM, begin)
@@ -231,8 +232,8 @@ def _split_mmdf(file: _Ahead) -> Iterator[tuple[int, int, bytes | None]]:
 
 
 def unwrapped(mail: bytes) -> bytes:
-    """Remove what is around a mail. In an mbox it is the separating line, the empty line behind, and the quoting of
-    `From `; Apple Mail writes the length before a mail, and its notes behind.
+    """The mail without what surrounds it. In an mbox these are the separating line, the empty line at the end and the
+    quoting of `From `; in a file of Apple Mail, the length before the mail and the notes after it.
     """
     if b"\n" not in mail:
         mail = mail.replace(b"\r", b"\n")
@@ -252,14 +253,14 @@ def unwrapped(mail: bytes) -> bytes:
 
 
 def _place_in_emlx(data: bytes) -> tuple[int, int]:
-    """Where the mail begins and ends."""
+    """The begin and the end of the mail."""
     length = _length_of_emlx(data)
     assert length is not None
     return length.end(), length.end() + int(length[1])
 
 
 def is_deleted(mail: bytes) -> bool:
-    """Whether a mail as it is kept, with what is around it, is marked as deleted."""
+    """Whether a stored mail, with what surrounds it, is marked as deleted."""
     if is_emlx(mail):
         flags = _flags_of_emlx(mail, _place_in_emlx(mail)[1])
         return flags is not None and bool(int(flags[1]) & _DELETED_IN_EMLX)
@@ -267,7 +268,7 @@ def is_deleted(mail: bytes) -> bool:
 
 
 def header(name: str) -> re.Pattern[bytes]:
-    """A pattern of a header, to be searched up to `end_of_headers`; group 1 is the value."""
+    """A pattern of a header, for a search up to `end_of_headers`; group 1 is the value."""
     written = re.escape(name.encode("utf-8", "backslashreplace"))
     return re.compile(rb"^%b[ \t]*:(.*(?:\n[ \t].*)*)\n?" % written, re.IGNORECASE | re.MULTILINE)
 
@@ -283,7 +284,7 @@ _of_uw_imap = re.compile(rb"^X-IMAP(?:base)?[ \t]*:", re.IGNORECASE | re.MULTILI
 
 
 def is_internal(mail: bytes) -> bool:
-    """Whether this is the first message of a folder of UW-IMAP, in which that keeps its own notes."""
+    """Whether this is the first message of a folder of UW-IMAP, which holds internal notes."""
     if b"FOLDER INTERNAL DATA" not in mail[:LONGEST_HEAD].upper():
         return False
     head = mail[find_begin(mail[:LONGEST_HEAD]) : LONGEST_HEAD]
@@ -298,7 +299,7 @@ def is_internal(mail: bytes) -> bool:
 
 
 def mail_parser(options: ReadOptions) -> Parser:
-    """Make the parser of a mail. It takes out the header with the label, so that this is not learned, and reads the
+    """Make the parser of a mail. It removes the header with the label, so that the label is not learned, and reads the
     Message-ID as the id.
     """
     label = None if options.label_field is None else header(options.label_field)
@@ -329,7 +330,7 @@ def _id(text: str) -> str | None:
 
 
 def read_mails(file: BinaryIO, parse: Parser, path: str | None = None) -> Iterator[Example]:
-    """Yield the mails of a file, each as soon as it is there; a StreamError if a file with a path has none."""
+    """Yield the mails of a file, each as soon as it is complete; a StreamError if a file with a path has none."""
     number = 0
     for _, _, mail in split(file):
         record: bytes | ValueError

@@ -1,4 +1,4 @@
-"""When mails arrived, and their order: one rule for all kinds of mailboxes."""
+"""The arrival times of mails, and their order: one rule for all kinds of mailboxes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from stream_pegasos.streams.example import Truth
 from stream_pegasos.streams.mail import header, value
 
 IN_BLOCKS = "the labels come one after the other: accuracy means little; the folders are interleaved"
-EARLIEST = 315532800.0  # 1980, in seconds since 1970; a time before it was never set
+EARLIEST = 315532800.0  # 1980, in seconds since 1970; an earlier time was never set
 _DAY = 86400.0
-_LONG_AFTER = 30 * _DAY  # a download that is so late is that of an archive, and tells nothing
-_MOST_DOWNLOADS = 3  # newest headers Received among which those of downloads are looked for
+_LONG_AFTER = 30 * _DAY  # a later download comes from an archive, and its time means nothing
+_MOST_DOWNLOADS = 3  # number of newest headers Received that are searched for those of downloads
 _MOST_RECEIVED = 100
 _LONGEST_DATE = 200  # characters
-_FEWEST_IN_BLOCK = 5  # mails of a label; fewer may come one after the other by chance
-_APART = 0.95  # of pairs of mails with two labels, the share that has them in the same order, from which they are apart
+_FEWEST_IN_BLOCK = 5  # mails of a label; fewer may be consecutive by chance
+_APART = 0.95  # the share of ordered pairs of mails with two labels from which the labels count as separated in time
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _iso_date = re.compile(
     r"^(\d{4})[-/](\d\d?)[-/](\d\d?)(?:T|,? +)(\d\d?:\d\d(?::\d\d)?)(?:[.,]\d+)? ?(?:([+-]\d\d):?(\d\d)?)?", re.ASCII
@@ -35,7 +35,7 @@ _is_download = re.compile(r"\bwith (?:POP|IMAP)|fetchmail|getmail", re.IGNORECAS
 
 
 class Arrival(NamedTuple):
-    """When a mail arrived, in seconds since 1970, if that is known; the number of its folder, and its label."""
+    """The arrival time of a mail, in seconds since 1970, if known; the number of its folder, and its label."""
 
     time: float | None
     folder: int
@@ -43,12 +43,12 @@ class Arrival(NamedTuple):
 
 
 def find_arrival(head: bytes) -> float | None:
-    """When a mail arrived, in seconds since 1970: by its newest header Received, else by its header Date."""
+    """The arrival time of a mail, in seconds since 1970: of its newest header Received, else of its header Date."""
     end = end_of_headers(head)
     end = len(head) if end is None else end
     lines = [value(match) for match in islice(_received.finditer(head, 0, end), _MOST_RECEIVED)]
     times = [(line, time) for line in lines if (time := parse_time(line.rpartition(";")[2])) is not None]
-    # A program that fetches an old mail writes when it does so, and then the server that it hands it to.
+    # A program that fetches an old mail adds a Received header at that time, and so does the next server.
     for number, ((line, time), (_, before)) in enumerate(pairwise(times[: _MOST_DOWNLOADS + 1]), 1):
         if _is_download(line) and time - before > _LONG_AFTER:
             times = times[number:]
@@ -60,14 +60,14 @@ def find_arrival(head: bytes) -> float | None:
 
 
 def parse_time(date: str) -> float | None:
-    """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date, or not `plausible`."""
+    """The seconds since 1970 of a date, in UTC unless it names a zone; `None` if it is no date or not `plausible`."""
     try:
         date = _iso_date.sub(_as_in_mails, date.strip()[:_LONGEST_DATE])
         parts = parsedate_tz(date)
         if parts is None:
             return None
         return plausible(datetime(*parts[:6], tzinfo=timezone(timedelta(seconds=parts[9] or 0))).timestamp())
-    except Exception:  # it raises in many ways
+    except Exception:  # it raises many kinds of errors
         return None
 
 
@@ -78,15 +78,15 @@ def _as_in_mails(date: re.Match[str]) -> str:
 
 
 def plausible(time: float) -> float | None:
-    """The time, or `None` if no mail can have arrived then: in the future, or before there was mail."""
+    """The time, or `None` if no mail can have arrived at it: in the future, or before mail existed."""
     return time if EARLIEST <= time <= now() + _DAY else None
 
 
 def in_order_of_arrival(mails: Sequence[Arrival]) -> tuple[list[int], bool]:
-    """The numbers of mails in their order, and whether their labels would come one after the other. If so, the folders
-    are interleaved in proportion to their sizes, each in its own order.
+    """The numbers of mails in order of arrival, and whether the folders are interleaved. They are interleaved if the
+    labels would come one after the other: in proportion to the sizes of the folders, each in its own order.
 
-    Mails whose time is not known are spread evenly over the others. Equal times leave the order as it is.
+    Mails without a known time are spread evenly over the others. Mails of equal times keep their order.
     """
     mails = set_times(mails)
     order = sorted(range(len(mails)), key=lambda number: mails[number].time or 0.0)
@@ -96,7 +96,7 @@ def in_order_of_arrival(mails: Sequence[Arrival]) -> tuple[list[int], bool]:
 
 
 def set_times(mails: Sequence[Arrival]) -> list[Arrival]:
-    """The same mails; those whose time is not known get times that spread each folder's evenly over the others."""
+    """The same mails; mails without a known time get times that spread each folder's mails evenly over the others."""
     times = sorted(mail.time for mail in mails if mail.time is not None) or [0.0]
     unknown = defaultdict[int, list[int]](list)
     for number, mail in enumerate(mails):
@@ -111,7 +111,7 @@ def set_times(mails: Sequence[Arrival]) -> list[Arrival]:
 
 
 def _shares(order: Sequence[int], mails: Sequence[Arrival]) -> dict[int, float]:
-    """For each mail, which share of its folder comes before its middle."""
+    """For each mail, its position in its folder, as a share from 0 to 1."""
     folders = defaultdict[int, list[int]](list)
     for number in order:
         folders[mails[number].folder].append(number)
@@ -127,5 +127,5 @@ def _are_in_blocks(labels: Sequence[Truth | None]) -> bool:
 
 
 def _share_before(first: list[int], second: list[int]) -> float:
-    """Of all pairs of one of each, the share in which that of the first is before (both are sorted)."""
+    """The share of pairs, one from each list, in which the element of `first` is smaller (both lists are sorted)."""
     return fmean(bisect_left(first, place) for place in second) / len(first)

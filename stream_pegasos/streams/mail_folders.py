@@ -1,4 +1,4 @@
-"""Reading folders of mail, Maildirs and mboxes together, in the order in which their mails arrived."""
+"""Folders of mail, Maildirs and mboxes, read together in the order in which their mails arrived."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST_EMPTY = 1 << 20  # bytes of empty lines before a mail
 _EMPTY = "the file is empty"
 _digits = re.compile(r"\d+")
 _seconds = re.compile(r"([0-9]{1,12})[.]").match  # at the beginning of the name of a file in a Maildir
-# What Dovecot, Courier, Cyrus, Thunderbird and Evolution keep beside mails.
+# Files that Dovecot, Courier, Cyrus, Thunderbird and Evolution keep beside mails.
 _is_index = re.compile(
     r"dovecot[.-](?:index|list|mailbox|map|uidlist|uidvalidity|keywords|acl|expunges|lda|quota|vsize).*"
     r"|courier(?:imap|pop3).*|maildir(?:size|folder)|subscriptions|cyrus[.](?:header|index|cache|squat|expunge|seen)"
@@ -55,20 +55,20 @@ _is_index = re.compile(
 
 
 class _MailPlace(NamedTuple):
-    """Where a mail is."""
+    """The place of a mail."""
 
     path: str
     time: float | None = None  # of its arrival, in seconds since 1970
-    folder: int = 0  # the number of the path that was asked for
+    folder: int = 0  # the number of the path among the arguments
     offset: int = 0
-    length: int | None = None  # of a mail in a file of several
+    length: int | None = None  # of a mail in a file of several mails
     is_copied: bool = False
     label: Truth | None = None
     fault: str | None = None
 
     @property
     def name_key(self) -> tuple[str, str, int]:
-        """What orders mails that arrived at the same time: numbers in names count as such."""
+        """The sort key of mails that arrived at the same time: numbers in names are compared as numbers."""
         name = _digits.sub(lambda number: number[0].zfill(20), os.path.basename(self.path))
         return name, self.path, self.offset
 
@@ -79,11 +79,11 @@ def read_mail_folders(
     on_event: Callable[[str], None] = lambda event: None,
     attached: bool = False,
 ) -> Iterator[Example]:
-    """Yield the mails at some paths in order of arrival, with the label of their path if it has one; with `attached`,
-    those that are attached to a mail in its place. `on_event` is told how many deleted ones are left out, and where the
-    labels come one after the other.
+    """Yield the mails at some paths in order of arrival, with the label of their path if it has one. With `attached`, a
+    mail with attached mails is replaced by these. `on_event` is called with the number of deleted mails left out, and
+    if the labels come one after the other.
 
-    Only the place of each mail is kept; the mail is read when its turn comes.
+    Only the place of each mail is kept in memory; the mail is read when it is yielded.
     """
     with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as copies:
         index = _Index(copies)
@@ -95,7 +95,7 @@ def read_mail_folders(
                 mail: bytes | ValueError = index.mail(place)
             except OSError as error:
                 mail = ValueError(_fault(place.path, error))
-            except ValueError as error:  # also if compressed data is damaged
+            except ValueError as error:  # also damaged compressed data
                 mail = error
             if isinstance(mail, bytes) and is_internal(mail):
                 continue
@@ -121,15 +121,15 @@ class _Index:
 
     def __init__(self, copies: IO[bytes]) -> None:
         self._places: list[_MailPlace] = []
-        self._copies = copies  # of mails from compressed mboxes and pipes, which cannot be read again at an offset
+        self._copies = copies  # of mails from compressed mboxes and pipes, which have no offsets to read again
         self._n_files = self._n_folders = self._n_deleted = 0
-        self._empty: list[_MailPlace] = []  # where there is no mail
-        self._faults: list[_MailPlace] = []  # what is no mail, or cannot be read
-        self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged after their first mails
+        self._empty: list[_MailPlace] = []  # paths without mails
+        self._faults: list[_MailPlace] = []  # files that are no mail or cannot be read
+        self.broken_off: list[StreamError] = []  # of compressed mboxes that are damaged after some mails
 
     def in_order(self, on_event: Callable[[str], None]) -> list[_MailPlace]:
-        """All places, sorted by arrival; those of a single mbox in the order of the file. A StreamError if there is no
-        mail at any path; if there are mails at others, that is a fault, and the first. Other faults are the last.
+        """All places, sorted by arrival; the places of a single mbox in the order of the file. A StreamError if there
+        is no mail at any path. If there is none at some paths, the faults of these come first; other faults come last.
         """
         if self._n_deleted:
             on_event(f"{self._n_deleted:,} deleted mail{'s are' if self._n_deleted > 1 else ' is'} left out")
@@ -146,7 +146,7 @@ class _Index:
         return [*self._empty, *places, *self._faults]
 
     def add(self, path: str, label: Truth | None) -> None:
-        """Add the mails at a path; an OSError if there is nothing."""
+        """Add the mails at a path; an OSError if nothing exists there."""
         self._n_folders += 1
         before = self._n_added
         is_folder = stat.S_ISDIR(os.stat(path).st_mode)
@@ -179,9 +179,9 @@ class _Index:
             except StreamError as error:
                 if len(self._places) > n_before:
                     self.broken_off.append(error)
-                else:  # a mail by itself
+                else:  # a single mail
                     self._add_fault(name, str(error))
-            except ImportError as error:  # a library that decompresses
+            except ImportError as error:  # a library for decompression
                 self._add_fault(name, _fault(name, str(error)))
             except OSError as error:
                 if name == path:
@@ -200,8 +200,8 @@ class _Index:
     def _add_file(
         self, path: str, label: Truth | None, is_mail: Callable[[bytes], bool] = begins_with_a_mail
     ) -> str | None:
-        """Add a mail or the mails of an mbox; a StreamError if the rest of it cannot be read. Return why it is neither,
-        if its beginning shows that.
+        """Add a mail or the mails of an mbox; a StreamError if the rest of it cannot be read. Return the reason if its
+        beginning is neither a mail nor an mbox.
         """
         name, is_in_maildir = os.path.basename(path), _is_in_maildir(path)
         if "T" in (maildir_flags(name) or "") if is_in_maildir else is_deleted_in_mh(name):
@@ -236,10 +236,10 @@ class _Index:
         return None
 
     def _add_mail(self, place: _MailPlace, head: bytes, chunks: Chunks, modified: float | None) -> None:
-        """Add the mail that a file is."""
+        """Add a file with a single mail."""
         if is_internal(head):
             return
-        if is_emlx(head):  # whose notes are at its end
+        if is_emlx(head):  # its notes are at its end
             head = buffered(chunks).read(LONGEST_LINE)
         head = head[find_begin(head) :]
         if _do_headers_tell(place.path) and is_deleted(head):
@@ -261,7 +261,7 @@ class _Index:
         self._faults.append(_MailPlace(path, fault=fault))
 
     def mail(self, place: _MailPlace) -> bytes:
-        """Read a mail; a ValueError or OSError says why if it cannot be read."""
+        """Read a mail; a ValueError or OSError gives the reason if it cannot be read."""
         if place.fault is not None:
             raise ValueError(place.fault)
         if place.is_copied:
@@ -270,7 +270,7 @@ class _Index:
             if place.length is not None:
                 mail = _bytes_at(place, file)
                 if len(mail) < place.length or not mail.startswith((FROM, MMDF)):
-                    raise ValueError(_fault(place.path, "it was written again meanwhile"))
+                    raise ValueError(_fault(place.path, "it was rewritten while it was read"))
                 return unwrapped(mail)
             mail = buffered(decompressed(read_chunks(file), place.path)[1]).read(LONGEST_LINE + 1)
         if not 0 < len(mail) <= LONGEST_LINE:
@@ -283,8 +283,8 @@ def _is_in_maildir(path: str) -> bool:
 
 
 def _do_headers_tell(path: str) -> bool:
-    """Whether headers say that a mail is deleted. In a Maildir names do, and a sender may write such headers, too; but
-    Thunderbird keeps names without flags in `cur`.
+    """Whether headers say that a mail is deleted. In a Maildir the names of files say it, and a sender may write such
+    headers, too; but Thunderbird keeps names without flags in `cur`.
     """
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.basename(folder) != "new" and (not _is_in_maildir(path) or maildir_flags(name) is None)
@@ -299,7 +299,7 @@ def _bytes_at(place: _MailPlace, mbox: IO[bytes]) -> bytes:
 
 
 def _files(folder: str) -> Iterator[tuple[str, bool, OSError | None]]:
-    """Yield the files of a folder of mail that are not hidden, and whether there are Maildirs in or below their folder;
+    """Yield the files of a folder of mail that are not hidden, and whether their folder has Maildirs in or below it;
     then the folders that cannot be listed.
     """
     errors: list[OSError] = []
@@ -319,7 +319,7 @@ def _files(folder: str) -> Iterator[tuple[str, bool, OSError | None]]:
 
 
 def _wants_more(head: bytes) -> bool:
-    """Whether more is needed to see what a file begins with."""
+    """Whether more bytes are needed to recognise a file by its beginning."""
     body = head[find_begin(head) :]
     return len(body) < LONGEST_HEAD and end_of_headers(body) is None if body else len(head) < _MOST_EMPTY
 
@@ -329,7 +329,7 @@ def _begins_with_a_separator(head: bytes) -> bool:
 
 
 def _arrived(head: bytes) -> float | None:
-    """When a mail arrived: by its headers, or else by the line before it in an mbox; `None` if neither tells it."""
+    """The arrival time of a mail by its headers, else by the separating line of an mbox; `None` if neither has it."""
     time = find_arrival(head)
     if time is None and (head := head.removeprefix(MMDF).lstrip(b"\r\n")).startswith(FROM):
         date = separating_date(head.partition(b"\n")[0])

@@ -1,4 +1,4 @@
-"""What programs that keep mails write beside them: that one is deleted, and files that are no mail."""
+"""Marks of mail programs: deleted mails, and files that are no mails."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from stream_pegasos.mail_text.mime import end_of_headers
 from stream_pegasos.streams.chunks import Chunks, may_begin
 
 NO_FIELD = "it begins with no header field"
-# Fields in which a program that keeps mails notes that one is deleted: UW-IMAP, mutt, Pine, Dovecot; Thunderbird
-# (expunged, or deleted on the server); Evolution.
+# Header fields in which a mail program marks a mail as deleted: UW-IMAP, mutt, Pine, Dovecot; Thunderbird (expunged, or
+# deleted on the server); Evolution.
 _is_deleted = re.compile(
     rb"^(?:(?i:(?:X-)?Status)[ \t]*:[ \t]*[ROAFTN]*D[ROADFTN]*"
     rb"|(?i:X-Mozilla-Status[ \t]*:[ \t]*[0-9a-f]{3}[89a-f])"
@@ -20,7 +20,7 @@ _is_deleted = re.compile(
 ).search
 _flags_of_maildir = re.compile(r"[:;!]2,([A-Za-z]*)").search
 _is_deleted_name = re.compile(r"[,#]\d+").fullmatch  # of MH
-# Mails of other programs, by their first bytes, and what turns them into mails.
+# Mailboxes and mails of other programs, by their first bytes, and a way to convert them.
 _OTHERS = {
     b"!BDN": "it is a mailbox of Outlook, which readpst turns into an mbox",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "it is a file of Outlook or Office; msgconvert turns a .msg into an .eml",
@@ -36,24 +36,24 @@ _OTHERS = {
 
 
 def why_no_mail(head: bytes) -> str:
-    """Why something that begins so is no mail."""
+    """The reason why a file with this beginning is no mail."""
     return "is not a mail: " + next((why for mark, why in _OTHERS.items() if head.startswith(mark)), NO_FIELD)
 
 
 def why_other(chunks: Chunks) -> str | None:
-    """Why there is no mail in a stream that is another program's, or an archive; `None` if it is neither."""
+    """The reason if a stream is an archive or another program's mailbox; `None` if it is neither."""
     head = chunks.look(partial(may_begin, marks=(*_OTHERS,)))
     return why_no_mail(head) if head.startswith((*_OTHERS,)) else None
 
 
 def is_marked_deleted(head: bytes) -> bool:
-    """Whether a field says so, in headers that the program writes that keeps the mail."""
+    """Whether one of the headers of the program that keeps the mail marks it as deleted."""
     end = end_of_headers(head)
     return _is_deleted(head, 0, len(head) if end is None else end) is not None
 
 
 def maildir_flags(name: str) -> str | None:
-    """The flags in the name of a file in a Maildir, of which T says that its mail is deleted; `None` if it has none."""
+    """The flags in the name of a file in a Maildir (T for a deleted mail); `None` if it has none."""
     match = _flags_of_maildir(name)
     return None if match is None else match[1]
 

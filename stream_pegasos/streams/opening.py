@@ -1,4 +1,4 @@
-"""Live sources and sinks by their addresses."""
+"""Live sources and sinks, opened by their addresses."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def open_source(
     share: bool = False,
     **given: Any,
 ) -> Source:
-    """Open a stream to follow it.
+    """Open a live source, to follow a stream.
 
-    | address | what is followed |
+    | address | source |
     |---|---|
     | `-` | standard input, in any format that `read` knows |
     | a path | a growing file with a record a line, or of csv or tsv, through its rotation |
@@ -44,46 +44,45 @@ def open_source(
 
     Parameters
     ----------
-    address
-        One of the above. Query parameters of Kafka with a dot in their name are settings of
-        librdkafka, those of Redis that begin with `ssl_` are settings of redis-py.
-    position
-        The position of a batch, to go on after it. Without one, a file is read from its beginning, and
-        a topic or stream from where its group is, or else from its beginning. A position is valid only
-        for the same server; `of_any_server(position)` also for another. A partition of Kafka that it does not name is
-        read from its beginning.
-    options
-        How it is read; the defaults if it is `None`. The format is jsonl by default for Kafka and standard input;
-        entries of Redis have fields in place of a format.
-    follow
-        Whether to wait for more at the end of what is there.
-    labels
+    address : str or os.PathLike
+        One of the above. Query parameters of Kafka with a dot in their name are settings of librdkafka; query
+        parameters of Redis that begin with `ssl_` are settings of redis-py.
+    position : object, default None
+        The position of a batch; the source continues after it. Without a position, a file is read from its beginning,
+        and a topic or stream from the place of its group, or else from its beginning. A position is valid only for the
+        same server; `of_any_server(position)` is valid for another server, too. A partition of Kafka that the position
+        does not name is read from its beginning.
+    options : ReadOptions or None, default None
+        How the stream is read; `None` means the defaults. The default format of Kafka and standard input is jsonl;
+        entries of Redis have fields and no format.
+    follow : bool, default True
+        Whether to wait for more at the end of the stream.
+    labels : bool, default False
         Whether the records are labels, each with the id of its message: `are_labels` of `ReadOptions`.
-    written
-        How labels are written: `labels` of `ReadOptions`.
-    whole_lines
-        Whether a last line without a line end is left unread, even without `follow`. A later run from the position then
-        reads the whole line.
-    on_bad
-        Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record
-        that cannot be read. Without it such a record raises.
-    on_event
-        Called with what an operator should know: rotation, outages, lost messages.
-    share
-        Whether other runs read the same topic of Kafka as the same group, which gives each of them partitions. The
-        source is then a `Member`, and the position that of the checkpoint that they share.
-    **given
-        Other fields of `ReadOptions` that differ from the options.
+    written : LabelFormat or None, default None
+        The format of the labels: `labels` of `ReadOptions`.
+    whole_lines : bool, default False
+        Whether a last line without a line end is left unread, even if `follow` is false. A later run from the position
+        then reads the whole line.
+    on_bad : callable or None, default None
+        Called with the place (`line 3`, `offset 17 of partition 0`) and the reason for each record that cannot be read.
+        Without it, such a record raises an error.
+    on_event : callable or None, default None
+        Called with messages for an operator: rotation, outages, lost messages.
+    share : bool, default False
+        Whether other runs read the same topic of Kafka as the same group, which assigns partitions to each run. The
+        source is then a `Member`, and the position is that of the checkpoint that the runs share.
+    **given : dict
+        Other fields of `ReadOptions`; they replace those of `options`.
 
     Raises
     ------
     StreamError
-        If the address or an option is wrong, or if the position is of another kind of source or of
-        another server (with Kafka, while reading). While reading, also if a record is bad and there is
-        no `on_bad`, if a topic, or a stream that is not to be followed, does not exist, or if others read as the group
-        of a Redis stream.
+        If the address or an option is wrong, or if the position belongs to another kind of source or to another server
+        (with Kafka, while reading). While reading, also if a record is bad and `on_bad` is `None`, if a topic, or a
+        stream with `follow` false, does not exist, or if others read as the group of a Redis stream.
     OSError
-        While reading, if a file does not exist and is not to be followed.
+        While reading, if a file does not exist and `follow` is false.
     ImportError
         If the client library is not installed.
 
@@ -132,11 +131,11 @@ def open_source(
 
 
 def open_sink(address: str) -> Sink:
-    """Open a topic or stream for answers, each a record with the fields of an `Answer`.
+    """Open a topic or stream for answers. Each answer is a record with the fields of an `Answer`.
 
     Parameters
     ----------
-    address
+    address : str
         `kafka://host:port,.../topic`, with settings of librdkafka as query parameters, or
         `redis://host:port/stream?maxlen=N`; with `maxlen` the oldest entries beyond about `N` are dropped.
 
@@ -157,8 +156,8 @@ def open_sink(address: str) -> Sink:
 
 
 def is_same_stream(address: str, other: str) -> bool:
-    """Whether two addresses name one topic or stream, whatever its server is called: hosts are looked up where the rest
-    is the same, and clusters of Kafka are asked for their id.
+    """Whether two addresses name the same topic or stream, even if the names of their servers differ: if the rest is
+    equal, hosts are looked up, and clusters of Kafka are asked for their id.
     """
     first, second = parse_address(address), parse_address(other)
     scheme, other_scheme = SCHEMES[first.scheme], SCHEMES[second.scheme]
@@ -171,18 +170,18 @@ def is_same_stream(address: str, other: str) -> bool:
 
 
 def _named(address: Address) -> set[tuple[str, str]]:
-    """The host and the port of each server; all names of this machine are localhost."""
+    """The host and the port of each server; all names of this machine become localhost."""
     return {("localhost" if host in LOOPBACK else host, port) for host, port in address.servers()}
 
 
 def _found(address: Address) -> set[tuple[str, str]]:
-    """The same with the numbers of hosts that can be looked up; all that are those of this machine are localhost."""
+    """`_named`, and the IP addresses of all hosts that can be looked up; an address of this machine adds localhost."""
     path = _named(address)
     for host, port in [*path]:
         with contextlib.suppress(OSError, UnicodeError):
             for family, kind, _, _, number in socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_DGRAM):
                 path.add((str(number[0]), port))
                 with contextlib.suppress(OSError), socket.socket(family, kind) as own:
-                    own.bind(number)  # which only an address of its own takes
+                    own.bind(number)  # succeeds only for an address of this machine
                     path.add(("localhost", port))
     return path

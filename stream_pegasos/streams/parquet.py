@@ -1,4 +1,4 @@
-"""Parquet: a row is a record."""
+"""Parquet: each row is a record."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _BUFFER = 1 << 20  # bytes of a column read at a time
 
 
 def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: ReadOptions) -> Iterator[Example]:
-    """Read the rows of the file or, without one, of the chunks, which are copied first: Parquet ends with its index."""
+    """Read the rows of the file, or else of the chunks, which are copied to a file first: the index comes last."""
     with _seekable(file, chunks) as whole:
         with _reading(name):
-            # Not mapped, and no column read ahead: memory stays the same however large a group of rows is.
+            # Without a memory map and without reading ahead, memory does not grow with the size of a row group.
             table = parquet.ParquetFile(whole, buffer_size=_BUFFER, pre_buffer=False)
             schema = table.schema_arrow
         columns = _columns(schema, options)
@@ -48,7 +48,7 @@ def _parsed(record: dict[str, Any], options: ReadOptions) -> Parsed:
     decode_fields(record, record, options)
     field = options.label_field
     label = None if field is None else get_field(record, field)
-    if field is not None and type(label) is float and math.isnan(label):  # as pandas writes a missing one
+    if field is not None and type(label) is float and math.isnan(label):  # pandas writes a missing label as NaN
         record[field] = None
     x, y, w, id = parsed_fields(record, options)
     if options.fields:
@@ -72,13 +72,13 @@ def _reading(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # pyarrow raises many kinds
-        if isinstance(error, OSError) and error.errno is not None:  # the disk is at fault
+        if isinstance(error, OSError) and error.errno is not None:  # the disk has failed
             raise
         raise StreamError(f"{name}: no Parquet, or damaged ({one_line(str(error))})") from None
 
 
 def _columns(schema: Any, options: ReadOptions) -> list[str]:
-    """The columns to read; a StreamError if one is missing or stands there twice."""
+    """The columns to read; a StreamError if one is missing or duplicated."""
     _, columns = columns_to_read(options, partial(_has, schema))
     for field in columns:
         if not _has(schema, field):
@@ -89,7 +89,7 @@ def _columns(schema: Any, options: ReadOptions) -> list[str]:
 
 
 def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueError]:
-    """The rows; a batch in which a text is not UTF-8 is read row by row."""
+    """The rows; if a text in a batch is not UTF-8, the batch is read row by row."""
     while True:
         with _reading(name):
             batch = next(batches, None)
@@ -103,7 +103,7 @@ def _rows(batches: Iterator[Any], name: str) -> Iterator[dict[str, Any] | ValueE
 
 
 def _as_in_json(value: object) -> Any:
-    """A value as JSON has it: a time or an infinite number becomes a text, a decimal number a float, NaN nothing."""
+    """A value as in JSON: times and infinite numbers become texts, decimal numbers floats, and NaN `None`."""
     if isinstance(value, dict):
         return {name: _as_in_json(item) for name, item in value.items()}
     if isinstance(value, list):

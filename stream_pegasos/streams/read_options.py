@@ -1,4 +1,4 @@
-"""How a stream is read, described once: readers, live sources and the command take it as it is."""
+"""The options of reading a stream, shared by readers, live sources and the command."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from stream_pegasos.streams.example import Id, LabelFormat, RecordError, StreamE
 
 
 class Format(NamedTuple):
-    """What is to be known of a format before it is read."""
+    """Properties of a format that are needed before it is read."""
 
-    endings: str = ""  # of the names of files
+    endings: str = ""  # of file names
     has_fields: bool = False  # whether a message may be made of named fields
     has_lines: bool = True  # whether each record is a line
     has_features: bool = False  # whether a message is a dict of features, if it is not made of fields
@@ -41,66 +41,66 @@ EXTENSIONS = {ending: name for name, format in TABLE.items() for ending in forma
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a stream is read. `read` and `open_source` take it, or its fields as keywords.
+    """Options of reading a stream, for `read` and `open_source`, as an object or as keywords.
 
     Parameters
     ----------
-    format
-        One of `FORMATS`, as in the table of `read`; by default that of the path's extension, or jsonl for standard
-        input and other pipes without an extension; a folder is mail.
-    text_field
-        The field with the text in the formats jsonl, parquet, csv and tsv; `"text"` by default. In the first two `a.b`
-        is the field b of the object a, unless a field is called `a.b`. In vw the namespace whose features are the words
-        of the text; where none is named, `x` is the features of all.
-    label_field
-        The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is taken
-        out of the mail. `None` where messages need no label, and none is to be read, in any format.
-    id_field
-        The field with the id, a string or an integer, named in the same way. A record may lack it; columns that
-        lack it are an error, unless it is `"id"`.
-    labels
-        Whether an example may have several labels, and what separates them if the format has no lists,
-        as `LabelFormat(",")`; in svmlight and vw that is a comma unless it is named.
-    delimiter
-        The character between the fields of csv and tsv, if it is neither comma nor tab.
-    escape
-        The character that takes the special meaning from the next one in csv and tsv, as Spark and MySQL write a
-        backslash before a quote; a quote within quotes may be doubled all the same. A field that is `\\N` is empty.
-    columns
+    format : str or None, default None
+        One of `FORMATS`, as in the table of `read`. The default follows from the extension of the path; it is jsonl for
+        standard input and other pipes without an extension, and mail for a folder.
+    text_field : str or None, default None
+        The field with the text in the formats jsonl, parquet, csv and tsv; `None` means `"text"`. In jsonl and parquet
+        `a.b` is the field b of the object a, unless a field is called `a.b`. In vw it is the namespace whose features
+        are the words of the text; with `None`, `x` has the features of all namespaces.
+    label_field : str or None, default "label"
+        The field with the label, named in the same way; in mail a header, such as `"X-Spam-Flag"`, which is removed
+        from the mail. With `None` no label is read, in any format, and none is needed.
+    id_field : str, default "id"
+        The field with the id, a string or an integer, named in the same way. A record may lack it. Columns must have
+        it, unless it is `"id"`.
+    labels : LabelFormat, default LabelFormat()
+        Whether an example may have several labels, and their separator if the format has no lists, as
+        `LabelFormat(",")`. In svmlight and vw the default separator is a comma.
+    delimiter : str or None, default None
+        The character between the fields of csv and tsv; `None` means a comma for csv and a tab for tsv.
+    escape : str or None, default None
+        The escape character of csv and tsv, such as the backslash that Spark and MySQL write before a quote. A quote
+        within quotes may also be doubled. A field that is `\\N` is empty.
+    columns : sequence of str or None, default None
         The names of the columns of csv and tsv without a header.
-    fields
-        The fields that a message is made of, named as `text_field` is and read in its place: `x` is then a dict of
-        those that the record has. In vw a field is a namespace, whose features are its text, or `a.b`, the value of the
-        feature b of the namespace a.
-    encoding
+    fields : sequence of str, default ()
+        The fields of a message, named like `text_field` and read instead of it: `x` is a dict of those fields that the
+        record has. In vw a field is a namespace, whose features are its text, or `a.b`, the value of the feature b of
+        the namespace a.
+    encoding : str, default "utf-8"
         The encoding of the text, by the name of one of Python's codecs; UTF-8 may have a byte order mark. Mail and
-        Parquet say themselves how they are encoded.
-    encoding_errors
-        `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line.
-        With another encoding than UTF-8, a line that is not in it is always bad.
-    unlabelled
-        Whether to yield examples without a label, with `y` as `None`, and those whose label cannot be read, with their
-        `label_fault`. Otherwise these are bad lines. A live source always yields them.
-    unreadable
-        Whether to yield an example for each record that cannot be read, too: with its line, its `fault`
-        and, if that could be read, its id.
-    are_labels
-        Whether each record is the id of a message and its label, and nothing more.
-    on_windows_1252
+        Parquet declare their own encoding.
+    encoding_errors : {"windows-1252", "strict"}, default "windows-1252"
+        `"windows-1252"`: a line that is not UTF-8 is read as Windows-1252; `"strict"`: it is a bad line. If `encoding`
+        is not UTF-8, a line in another encoding is always bad.
+    unlabelled : bool, default False
+        Whether to yield examples without a label (`y` is `None`) and examples with an unreadable label (with their
+        `label_fault`). Otherwise these are bad lines. A live source always yields them.
+    unreadable : bool, default False
+        Whether to yield an example also for each record that cannot be read: with its line, its `fault` and, if it
+        could be read, its id.
+    are_labels : bool, default False
+        Whether each record is the id of a message and its label, without the message.
+    on_windows_1252 : callable or None, default None
         Called for each line that is not UTF-8 and is read as Windows-1252.
-    on_unread_field
-        Called with the name of each field of a record that is not read, where a message is made of `fields`.
-    on_lines_of_text
-        Called where a stream in jsonl begins with neither `{` nor `[`: it is then read as the format text. Without it
-        such lines are bad. Not for files and topics that are followed.
-    on_blank_line
-        Called for each empty line that is skipped, and for each comment of svmlight.
+    on_unread_field : callable or None, default None
+        Called with the name of each field of a record that is not read, if `fields` is set.
+    on_lines_of_text : callable or None, default None
+        Called if a stream in jsonl begins with neither `{` nor `[`: it is then read in the format text. Without it,
+        such lines are bad. It is not used for files and topics that are followed.
+    on_blank_line : callable or None, default None
+        Called for each empty line that is skipped, and for each comment line of svmlight.
 
     Raises
     ------
     StreamError
-        If an option is unknown, or if options do not go together. What depends on the format is checked once that is
-        not `None`.
+        If an option is unknown, or if options contradict each other. Options that depend on the format are checked once
+        it is known.
     """
 
     format: str | None = None
@@ -124,7 +124,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fields", tuple(self.fields))
-        assert self.decoder is not None  # made now, so that an unknown encoding is told before the stream is opened
+        assert self.decoder is not None  # made early, to report an unknown encoding before the stream is opened
         if self.format is not None:
             self._check(self.format)
 
@@ -154,24 +154,22 @@ class ReadOptions:
 
     @cached_property
     def message_fields(self) -> tuple[str, ...]:
-        """The fields of which a message needs at least one."""
+        """The fields of a message; it needs at least one of them."""
         return tuple(self.fields) or (self.text_field or "text",)
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """The fields that are read, and the objects that hold them."""
+        """The fields that are read, and the objects that contain them."""
         read = (*self.fields, *filter(None, [self.label_field]), self.id_field)
         return frozenset([*read, *(name.partition(".")[0] for name in read)])
 
     @property
     def record(self) -> str:
-        """What `Example.line` counts."""
+        """The unit that `Example.line` counts."""
         return "mail" if self.format == "mail" else "line"
 
     def label(self, read: Callable[[Any], Truth | None], value: object) -> Truth | ValueError | None:
-        """The label as `read` reads it, or in its place why that cannot be done: see `wrong_label`; `None` where labels
-        are not read.
-        """
+        """The label that `read` makes of the value, or the error of `wrong_label`; `None` if no labels are read."""
         if self.label_field is None:
             return None
         try:
@@ -180,15 +178,15 @@ class ReadOptions:
             return self.wrong_label(error)
 
     def wrong_label(self, error: ValueError, id: Id | None = None) -> ValueError:
-        """The error in the place of a label, as its message can be answered all the same; raised as a RecordError if
-        messages need a label.
+        """The error, which takes the place of the label: the message can still be answered. If messages need a label,
+        it is raised as a RecordError.
         """
         if self.unlabelled and not self.are_labels:
             return error
         raise RecordError(str(error), id) from None
 
     def report_unread(self, names: Iterable[str]) -> None:
-        """Report the fields of a record that are not read, where a message is made of named fields."""
+        """Report the fields of a record that are not read, if a message is made of named fields."""
         if self.on_unread_field is not None and self.fields:
             for name in {*names} - self.known:
                 self.on_unread_field(name)

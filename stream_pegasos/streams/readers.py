@@ -1,4 +1,4 @@
-"""Reading labelled streams from files and pipes, one example at a time, in several formats."""
+"""Readers of labelled streams, from files and pipes, one example at a time, in several formats."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ OnEvent = Callable[[str], None]
 def read(
     source: PathOrFile, options: ReadOptions | None = None, *, on_bad_line: OnBadLine | None = None, **given: Any
 ) -> Iterator[Example]:
-    """Yield the examples of a stream in constant memory, each as soon as its line is there.
+    """Yield the examples of a stream in constant memory, each as soon as its line is complete.
 
-    Any format may be compressed by gzip, bzip2, xz or, with the extra `zstd`, Zstandard. The first bytes
-    tell, so this works on pipes, too. They also tell Parquet (which needs the extra `parquet` and, unless
-    it comes from a file, is copied to a temporary one), UTF-16 with a byte order mark, and an array of
-    JSON objects in place of lines. Lines may end in CR alone. Files that were put together, each with its byte order
-    mark and its header, are one stream.
+    Any format may be compressed by gzip, bzip2, xz or, with the extra `zstd`, Zstandard. The first bytes show the
+    compression, so pipes work, too. The first bytes also show Parquet (which needs the extra `parquet` and, unless it
+    comes from a file, is copied to a temporary one), UTF-16 with a byte order mark, and an array of JSON objects
+    instead of lines. Lines may end in CR alone. Concatenated files, each with its byte order mark and its header, are
+    one stream.
 
-    Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers, also
-    as 1.0, become `int`, JSON's `true` and `false` stay `bool`, all others are `str`; `null` is no label. A JSON list
-    of labels, several `__label__`, or commas between labels of vw and svmlight become a tuple of labels; an empty list
-    becomes an empty tuple, and so does a line of vw or svmlight without a label where messages need labels and may have
-    several. A vw file may have an initial prediction behind the weight, which is not used. Neither format may bring
-    numbers to be predicted, as 3.5, or costs of actions, as 0:1:.5.
+    Empty lines are skipped, except in the format text, where they are empty texts. Labels that read as integers (also
+    1.0) become `int`, JSON's `true` and `false` stay `bool`, all others are `str`; `null` is no label. A JSON list of
+    labels, several `__label__`, or commas between labels of vw and svmlight become a tuple of labels. An empty list
+    becomes an empty tuple; so does a missing label in vw or svmlight, if messages need labels and may have several. A
+    vw file may have an initial prediction after the weight; it is not used. Neither format may contain numbers to
+    predict, such as 3.5, or costs of actions, such as 0:1:.5.
 
     | format | one example | extensions |
     |---|---|---|
@@ -70,36 +70,36 @@ def read(
     | `mail` | a mail, several in a file, or a folder; `line` is the number of the mail | .eml .emlx .mbox .mbx .mmdf |
     | `text` | a line, without label | |
 
-    A mail is a `str`: its bytes, decoded as Latin-1. Its `id` is its Message-ID, without the angle brackets. What
-    begins with `From ` is an mbox, in any quoting or with Content-Length; what begins with four times Ctrl-A is an
-    MMDF mailbox; what begins with a number in a line is a mail of Apple Mail (.emlx). A folder with `cur` or `new` is a
-    Maildir, without its subfolders. In another folder each file, also in its subfolders, is a mail or has several,
-    unless it is hidden, or an index of a mail program. What begins with no header field is no mail, and a bad line. A
-    mail that is marked as deleted is left out, unless it is a single one that is read by itself: flag T in a Maildir,
-    `Status`, `X-Status`, `X-Mozilla-Status` or `X-Evolution` elsewhere, names such as `,3` and `#3`. The mails of a
-    folder come in order of arrival: by the newest header Received, else by the header Date, else by the name of the
-    file in a Maildir, the line before them in an mbox, or when the file was modified. Times that no mail can have do
-    not count; mails without any are spread over the others. A mail that cannot be read is a bad line.
+    A mail is a `str`: its bytes, decoded as Latin-1. Its `id` is its Message-ID, without the angle brackets. A file
+    that begins with `From ` is an mbox, in any quoting or with Content-Length; a file that begins with four times
+    Ctrl-A is an MMDF mailbox; a file that begins with a number on a line is a mail of Apple Mail (.emlx). A folder with
+    `cur` or `new` is a Maildir; its subfolders are not read. In another folder, each file, also in subfolders, is one
+    mail or several, unless it is hidden or an index of a mail program. A file that does not begin with a header field
+    is no mail, and a bad line. A mail that is marked as deleted is left out, unless it is a single mail read by itself.
+    The marks are flag T in a Maildir; elsewhere `Status`, `X-Status`, `X-Mozilla-Status` or `X-Evolution`, and names
+    such as `,3` and `#3`. The mails of a folder come in order of arrival: by the newest header Received, else by the
+    header Date, else by the name of the file in a Maildir, the line before them in an mbox, or the time of the file's
+    last change. Impossible times do not count; mails without a time are spread over the others. A mail that cannot be
+    read is a bad line.
 
     Parameters
     ----------
-    source
+    source : str, os.PathLike or binary file
         A path, `-` for standard input, or a file opened in binary mode, which stays open.
-    options
-        How it is read; the defaults if it is `None`.
-    on_bad_line
-        Called with the line number and the reason for each line that cannot be parsed or decoded,
-        lacks a field, or has more than 256 MB; reading goes on after it. Without it a bad line
-        raises.
-    **given
-        Fields of `ReadOptions` that differ from the options.
+    options : ReadOptions or None, default None
+        How the stream is read; `None` means the defaults.
+    on_bad_line : callable or None, default None
+        Called with the line number and the reason for each line that cannot be parsed or decoded, lacks a field, or has
+        more than 256 MB; reading continues after it. Without it, a bad line raises an error.
+    **given : dict
+        Fields of `ReadOptions`; they replace those of `options`.
 
     Raises
     ------
     StreamError
-        If the format, the encoding or another option is unknown, if options do not go together, if a CSV
-        header or Parquet file lacks a field, if there is no mail in a folder or file, if compressed data or a Parquet
-        file is truncated or damaged, or, without `on_bad_line`, if a line is bad.
+        If the format, the encoding or another option is unknown, if options contradict each other, if a CSV header or
+        Parquet file lacks a field, if a folder or file has no mail, if compressed data or a Parquet file is truncated
+        or damaged, or, without `on_bad_line`, if a line is bad.
     OSError
         If the source cannot be opened or read.
     ImportError
@@ -148,32 +148,35 @@ def read_mail(
     on_bad_line: OnBadLine | None = None,
     on_event: OnEvent | None = None,
 ) -> Iterator[Example]:
-    """Yield mails that are labelled by where they are, all in the order in which they arrived.
+    """Yield mails whose labels follow from their folders, all in the order in which they arrived.
 
-    Each path is a mail, an mbox, a Maildir or another folder, as `read` knows them; any file may be compressed. If by
-    their arrival the labels come one after the other, the folders are interleaved, each in its own order. The places of
-    the mails are held in memory, about 300 bytes each, and one mail at a time; a compressed mbox is copied to a
-    temporary file.
+    Each path is a mail, an mbox, a Maildir or another folder, as in `read`; any file may be compressed. If the labels
+    would come one after the other in order of arrival, the folders are interleaved, each in its own order. Memory holds
+    the places of the mails, about 300 bytes each, and one mail at a time; a compressed mbox is copied to a temporary
+    file.
 
     Parameters
     ----------
-    folders
-        By each label a path, or several.
-    attached
-        Whether the mails that are attached to a mail (message/rfc822) come in its place, as where people forward what
-        is to be learned.
-    unreadable, on_bad_line
-        As in `read`; what counts as the line is the number of the mail.
-    on_event
-        Called with what one should know: how many deleted mails are left out; that the labels come one after the other.
+    folders : mapping of label to path or iterable of paths
+        One path or several for each label.
+    attached : bool, default False
+        Whether a mail with attached mails (message/rfc822) is replaced by these, e.g. if people forward the mails to be
+        learned.
+    unreadable : bool, default False
+        As in `ReadOptions`.
+    on_bad_line : callable or None, default None
+        As in `read`; the line number is the number of the mail.
+    on_event : callable or None, default None
+        Called with messages for the user: the number of deleted mails left out; that the labels come one after the
+        other.
 
     Raises
     ------
     StreamError
-        If there is no mail at any of the paths, at the end if a compressed mbox is truncated or damaged, or, without
-        `on_bad_line`, if a mail cannot be read.
+        If no path has a mail; at the end, if a compressed mbox is truncated or damaged; without `on_bad_line`, if a
+        mail cannot be read.
     OSError
-        If there is nothing at a path, or it cannot be read.
+        If a path does not exist or cannot be read.
 
     Examples
     --------
@@ -215,7 +218,7 @@ def _mails_at(
 def _readable(
     examples: Iterable[Example], record: str, no_label: str | None, unreadable: bool, on_bad_line: OnBadLine | None
 ) -> Iterator[Example]:
-    """Yield the good examples, and report the bad ones; with `unreadable` a bad one is yielded, too, with its fault."""
+    """Yield the good examples, and report the bad ones; with `unreadable` also yield the bad ones with their faults."""
     for example in examples:
         fault = example.fault
         if fault is None:
@@ -231,7 +234,7 @@ def _readable(
 
 
 def _examples_in(folder: str, options: ReadOptions) -> Iterator[Example]:
-    """Yield the examples in a folder: its mails, or the rows of its parts of Parquet, which are numbered on."""
+    """Yield the examples in a folder: its mails, or the rows of its Parquet files, numbered consecutively."""
     if options.format == "mail":
         return _mails_at([(folder, None)], options)
     if options.format != "parquet" or not (parts := _parquet_parts(folder)):
@@ -251,8 +254,8 @@ def _read_rows(parts: Sequence[str], options: ReadOptions) -> Iterator[Example]:
 
 
 def _parquet_parts(folder: str) -> list[str]:
-    """The files of a folder that holds one table, in their order; none where something else is in it."""
-    with suppress(OSError):  # Spark writes notes beside its parts
+    """The files of a folder that holds a Parquet table, in order; none if the folder has other files, too."""
+    with suppress(OSError):  # Spark writes hidden files beside its parts
         names = sorted(name for name in os.listdir(folder) if not name.startswith(("_", ".")))
         if all(name.endswith(".parquet") for name in names):
             return [os.path.join(folder, name) for name in names]
@@ -260,7 +263,7 @@ def _parquet_parts(folder: str) -> list[str]:
 
 
 def _examples(file: BinaryIO, name: str, options: ReadOptions) -> Iterator[Example]:
-    """Yield all examples, also those without a label and those with a fault."""
+    """Yield all examples, also those without a label or with a fault."""
     chunks = read_chunks(file)
     if options.format == "mail" and (fault := why_other(chunks)) is not None:
         raise StreamError(f"{name} {fault}")
@@ -295,11 +298,11 @@ def _stripped(head: bytes) -> bytes:
 
 
 def line_parser(options: ReadOptions, encoding: TextEncoding) -> Parser:
-    """Make the parser of one line, in a format that has a record a line."""
+    """Make the parser of one line, in a format with one record per line."""
     parse, skips_blank = PARSERS[str(options.format)](options), options.format != "text"
 
     def parse_line(line: bytes) -> Parsed | None:
-        if encoding.is_utf8:  # a mark stands within a stream where files were put together
+        if encoding.is_utf8:  # concatenated files have marks within the stream
             line = line.removeprefix(codecs.BOM_UTF8)
         if not encoding.is_utf8:
             line = encoding.text(line).encode()
@@ -317,9 +320,9 @@ def line_parser(options: ReadOptions, encoding: TextEncoding) -> Parser:
 
 
 def format_of(name: str, is_open: bool = False) -> str:
-    """The format that a file's extension stands for, `.gz` and the like aside; parquet for a folder of its parts, mail
-    for another folder, and jsonl for a pipe without an extension and for the address of a server. A StreamError if it
-    stands for none.
+    """The format for a file's extension, without `.gz` and the like; parquet for a folder of Parquet files, mail for
+    another folder, and jsonl for a pipe without an extension or the address of a server. A StreamError if the extension
+    is unknown.
     """
     if "://" in name:
         return "jsonl"
@@ -342,7 +345,7 @@ def format_of(name: str, is_open: bool = False) -> str:
 
 
 def _is_pipe(name: str) -> bool:
-    """Whether it is a named pipe, or one that a shell has made, such as /dev/fd/63."""
+    """Whether this is a named pipe, or one made by a shell, such as /dev/fd/63."""
     try:
         return name.startswith("/dev/") or stat.S_ISFIFO(os.stat(name).st_mode)
     except (OSError, ValueError):

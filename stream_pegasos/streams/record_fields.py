@@ -1,4 +1,4 @@
-"""Read the fields of a record: an object of JSON, or a row of Parquet."""
+"""The fields of a record: of a JSON object or a row of Parquet."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stream_pegasos.streams.example import Id, Parsed, RecordError, Truth, id_me
 from stream_pegasos.streams.read_options import ReadOptions
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-# Of the fields that are listed where one is missing.
+# Limits of the list of fields in the error about a missing field.
 MOST_NAMES, LONGEST_NAME = 20, 50
 
 
 def parsed_fields(record: object, options: ReadOptions) -> Parsed:
-    """Read message, label, weight and id; a `RecordError` if the message, or a label that it needs, cannot be read."""
+    """Read message, label, weight and id; a `RecordError` if the message, or a needed label, cannot be read."""
     if type(record) is not dict:
         raise ValueError(f"it must be a JSON object, got {_kind(record)}")
     id = _id(record, options.id_field)
@@ -52,8 +52,8 @@ def _id(record: dict[str, Any], field: str) -> Id | None:
 
 
 def decode_fields(record: dict[str, Any], names: Iterable[str], options: ReadOptions) -> None:
-    """Decode what is bytes in fields of a record; a `RecordError` if it cannot be."""
-    for name in sorted(names, key=options.id_field.__ne__):  # the id first: an error tells it
+    """Decode fields of a record that are bytes; a `RecordError` if they cannot be decoded."""
+    for name in sorted(names, key=options.id_field.__ne__):  # the id first: an error contains it
         try:
             record[name] = _decoded(record[name], options.decoder)
         except ValueError as error:
@@ -82,7 +82,7 @@ def message_of_fields(record: dict[str, Any], names: Iterable[str]) -> Fields:
 
 
 def columns_to_read(options: ReadOptions, has: Callable[[str], bool]) -> tuple[list[str], list[str]]:
-    """The fields that every record needs, and all that are read, where records are rows of columns."""
+    """The fields that every record needs, and all fields that are read, if records are rows of columns."""
     message_columns = [name for name in options.fields if has(name)] or [options.message_fields[0]]
     label = options.label_field
     if label is not None and not options.unlabelled:
@@ -103,7 +103,7 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
     field, labels = options.label_field, options.labels
     if field is None:
         return None
-    value = record[field] if field in record else get_field(record, field)  # most are, and a call takes time
+    value = record[field] if field in record else get_field(record, field)  # most are direct, and a call takes time
     if value is ABSENT:
         if options.are_labels:
             raise ValueError(f"no field {field!r}")

@@ -26,15 +26,15 @@ try:
 except ModuleNotFoundError as error:
     raise missing("a Redis stream", "redis", error) from error
 
-_BLOCK = 250  # milliseconds that the wait for an entry may hold up `close`
+_BLOCK = 250  # milliseconds that a wait for an entry may delay `close`
 _TIMEOUT = 5.0  # seconds after which a server that does not answer counts as down
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # seconds between two attempts to reach it
 _REPORT_INTERVAL = 60.0  # seconds between two reports of trimming
-_LOOK_INTERVAL = 10.0  # seconds between two looks at whether a stream that brings nothing was made anew
+_LOOK_INTERVAL = 10.0  # seconds between two checks whether a silent stream was deleted and created again
 _BYTES_A_READ = 1 << 22
 _FIRST = "0-0"
-_MOST_NUMBERS = 1 << 15  # positions whose commit may be waited for
-MOST_COUNTED = 10_000  # entries behind the end
+_MOST_NUMBERS = 1 << 15  # positions whose commit may be pending
+MOST_COUNTED = 10_000  # entries after the position
 _COUNT_AFTER = "return #redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])"
 _PASSING = (redis.ConnectionError, redis.TimeoutError, AskError, ClusterDownError, TryAgainError)
 _FILES = {"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"}
@@ -49,16 +49,16 @@ class RedisSource(LiveSource):
         super().__init__(f"Redis stream {address.path}", settings)
         server, self._id = _checked(settings.position)
         self._address, self._stream, self._group = address, address.path, address.options.get("group")
-        self._count = 1  # entries a read, adapted to their size
+        self._count = 1  # entries per read, adapted to their size
         self._is_ready = self._is_behind = False
         self._next_report = self._next_look = 0.0
         self._pause, self._told = _FIRST_PAUSE, ""  # the last event
-        self._has_joined = False  # the group, which then is known to be for this reader alone
-        # How many entries had been added with the last one, and with that of each position to be committed: by these
-        # numbers the server tells how far a group is behind.
-        self._number: int | None = None  # not known
+        self._has_joined = False  # whether this source has joined the group, which then has no other reader
+        # The count of additions to the stream at the last entry, and at each position that may be committed: with them
+        # the server reports how far a group is behind.
+        self._number: int | None = None  # unknown
         self._numbers: deque[tuple[str, int]] = deque(maxlen=_MOST_NUMBERS)
-        # The client makes no pauses between attempts: `_wait` does, which `close` ends.
+        # The client retries without pauses: `_wait` makes them, and `close` ends it.
         self._client = _client(address, Retry(NoBackoff(), 0), "group")
         host, port = address.servers()[0]
         self._server = f"{host}:{port}/{address.integer('db', 0)}"
@@ -91,7 +91,7 @@ class RedisSource(LiveSource):
             return
         try:
             group = self._find_group()
-            if group is not None and (readers := _readers(group)):  # whose place it is now, too
+            if group is not None and (readers := _readers(group)):  # now it is the place of other readers, too
                 self.down("group", f"{self.name}: the place of group {self._group} is not moved, as it has {readers}")
                 return
             self._client.xgroup_setid(self._stream, self._group, entry, self._number_at(entry))
@@ -102,11 +102,11 @@ class RedisSource(LiveSource):
             self.up("group", f"{self.name}: the place of group {self._group} is stored again")
 
     def lag(self, position: object) -> Lag | None:
-        """The entries behind the end; from 10,000 on they are not counted further, as the server waits meanwhile."""
+        """The number of entries after the position, at most 10,000: the server is blocked while it counts."""
         id = _checked(position)[1] or self._id or _FIRST
         try:
             behind = self._client.eval(_COUNT_AFTER, 1, self._stream, id, MOST_COUNTED)
-        except redis.RedisError:  # it is away, or lets nobody count
+        except redis.RedisError:  # the server is down, or forbids scripts
             return None
         return Lag("messages", {"": int(behind)})
 
@@ -118,7 +118,7 @@ class RedisSource(LiveSource):
     # The group
 
     def _join_group(self) -> None:
-        """Begin at the place of the group, if no position names one; make the group if there is none."""
+        """Begin at the place of the group, unless there is a position; create the group if it does not exist."""
         group = self._find_group() if self._client.exists(self._stream) else None
         if group is None:
             self._client.xgroup_create(self._stream, self._group, self._id or _FIRST, mkstream=True)
@@ -134,12 +134,12 @@ class RedisSource(LiveSource):
         self._has_joined = True
 
     def _find_group(self) -> dict[str, Any] | None:
-        """What the server knows of the group; `None` if there is none."""
+        """The server's record of the group; `None` if the group does not exist."""
         groups = self._client.xinfo_groups(self._stream)
         return next((group for group in groups if group["name"].decode() == self._group), None)
 
     def _find_number(self, info: dict[str, Any]) -> None:
-        """Learn the number of the last entry, where the server tells it: those before 7.0 do not count additions."""
+        """Find the number of the last entry, if the server tells it: before version 7.0 it does not count additions."""
         added, first = info.get("entries-added"), info["first-entry"]
         if added is None or self._id is None:
             return
@@ -147,7 +147,7 @@ class RedisSource(LiveSource):
             self._number = added
         elif not first or _order(self._id) < _order(first[0]):
             self._number = added - info["length"]
-        elif self._number is None and not self._is_ready:  # as counting takes time
+        elif self._number is None and not self._is_ready:  # counting takes time
             lag = self.lag(None)
             self._number = None if lag is None or lag.behind[""] >= MOST_COUNTED else added - lag.behind[""]
 
@@ -156,7 +156,7 @@ class RedisSource(LiveSource):
             self._numbers.append((self._id, self._number))
 
     def _number_at(self, entry: str) -> int | None:
-        """The number of an entry that was noted; those before it are not asked for again."""
+        """The noted number of an entry, if any; the numbers before it are dropped."""
         while self._numbers and _order(self._numbers[0][0]) < _order(entry):
             self._numbers.popleft()
         return self._numbers[0][1] if self._numbers and self._numbers[0][0] == entry else None
@@ -167,7 +167,7 @@ class RedisSource(LiveSource):
         if self._id is None and not self._client.exists(self._stream):
             if not self._follow:
                 raise StreamError(f"{self.name} does not exist")
-            self._tell_once(f"{self.name} is not there yet; it is waited for")
+            self._tell_once(f"{self.name} does not exist yet; waiting for it")
         if self._group is not None:
             self._join_group()
         self._id = self._id or _FIRST
@@ -178,11 +178,11 @@ class RedisSource(LiveSource):
 
     def _read(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
         if self._is_behind and time.monotonic() >= self._next_report:
-            # Trimming may overtake a reader that is behind.
+            # Trimming may remove entries that a slow reader has not read yet.
             self._report_loss()
         elif not self._is_behind and time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _LOOK_INTERVAL
-            self._report_loss()  # it may be made anew, with lower ids
+            self._report_loss()  # the stream may have been created again, with lower ids
         block = _BLOCK if self._follow else None
         answer = self._client.xread({self._stream: self._id}, count=self._count, block=block)
         entries: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1] if answer else []
@@ -196,7 +196,7 @@ class RedisSource(LiveSource):
         has_read = self._id not in (None, _FIRST)
         if not self._client.exists(self._stream):
             if has_read:
-                self._tell_once(f"{self.name} is not there, though entry {self._id} was read from it")
+                self._tell_once(f"{self.name} does not exist any more; entry {self._id} was read from it")
             return
         info = self._client.xinfo_stream(self._stream)
         if self._group is not None:
@@ -211,12 +211,12 @@ class RedisSource(LiveSource):
                 "begin with the first"
             )
         first = info["first-entry"]
-        # Servers before 7.0 do not count what was added.
+        # Before version 7.0, servers do not count additions.
         if first and _order(first[0]) > _order(self._id) and info.get("entries-added", 0) > info["length"]:
             self._next_report = time.monotonic() + _REPORT_INTERVAL
             self.event(
-                f"{self.name} was trimmed: it begins at entry {first[0].decode()}, and what came between entry "
-                f"{self._id} and that may be lost"
+                f"{self.name} was trimmed: it begins at entry {first[0].decode()}, and entries between "
+                f"{self._id} and it may be lost"
             )
 
     def _tell_once(self, text: str) -> None:
@@ -233,7 +233,7 @@ class RedisSource(LiveSource):
             yield self.example(fields, self._parsed, f"entry {self._id}", id=id)
 
     def _parsed(self, fields: dict[bytes, bytes]) -> Parsed:
-        """Read the fields as those of a JSON object; only those that are read need be text."""
+        """Read the fields like those of a JSON object; only fields that are used must be text."""
         options = self._options
         names = {options.id_field, options.label_field, *(() if options.are_labels else options.message_fields)}
         record: dict[str, Any] = {name.decode(errors="replace"): value for name, value in fields.items()}
@@ -242,7 +242,7 @@ class RedisSource(LiveSource):
 
 
 class RedisSink:
-    """Answers as entries with the fields of an `Answer`. `None` is an empty field, several labels are separated by
+    """Answers as entries with the fields of an `Answer`. `None` becomes an empty field, several labels are separated by
     commas, and a mapping of probabilities is JSON.
     """
 
@@ -279,7 +279,7 @@ def _client(address: Address, retry: Retry, *names: str) -> Any:
             socket_connect_timeout=_TIMEOUT,
             protocol=2,
         )
-        # A connection checks the options at once, the client only when it connects.
+        # A connection checks the options when it is made, the client only when it connects.
         client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
     except (ValueError, TypeError, redis.RedisError) as error:
         raise StreamError(f"the address of Redis: {error}") from None
@@ -287,11 +287,11 @@ def _client(address: Address, retry: Retry, *names: str) -> Any:
 
 
 def _reason(error: redis.RedisError, address: Address) -> str:
-    """What went wrong, and the way out where the server is another one than that which has the stream."""
+    """The reason of the error, with advice if the server cannot be used for the stream."""
     if isinstance(error, MovedError):
         host = error.host or address.servers()[0][0]
         return f"another node of the cluster has it; give {address.scheme}://{host}:{error.port}/{address.path}"
-    reason = str(error).rpartition(" of pipeline caused error: ")[2].strip()  # and not what was sent
+    reason = str(error).rpartition(" of pipeline caused error: ")[2].strip()  # without the command that was sent
     if isinstance(error, ReadOnlyError):
         return f"{reason} Give the address of the master"
     if reason.startswith("unknown command"):
@@ -300,13 +300,13 @@ def _reason(error: redis.RedisError, address: Address) -> str:
 
 
 def _readers(group: dict[str, Any]) -> str | None:
-    """What readers with XREADGROUP leave in a group, which this one never does; `None` if there is nothing."""
+    """The traces of readers with XREADGROUP in a group, as a text; `None` if there are none. This one leaves none."""
     consumers, pending = group["consumers"], group["pending"]
     return f"consumers ({consumers}) and pending entries ({pending})" if consumers or pending else None
 
 
 def _checked(position: object) -> tuple[str | None, str | None]:
-    """The server, if the position names it, and the id of the last entry."""
+    """The server, if it is in the position, and the id of the last entry."""
     return place_at_server(position, "Redis stream", "id", lambda id: _is_id(id) is not None)
 
 
@@ -324,5 +324,5 @@ def _text(value: object) -> str:
 
 
 def _order(id: str | bytes) -> tuple[int, ...]:
-    """The two numbers of an id, in whose order ids are."""
+    """The two numbers of an id, which define the order of ids."""
     return tuple(map(int, (id.decode() if isinstance(id, bytes) else id).split("-")))

@@ -1,4 +1,4 @@
-"""The servers that have streams, by the scheme of an address. A new one is a row of `SCHEMES`."""
+"""The kinds of servers with streams, by the scheme of an address. A new kind is a new row of `SCHEMES`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from stream_pegasos.streams.sources import Sink, Source, SourceSettings
 
 
 class Scheme(NamedTuple):
-    """What an address of a scheme opens. Its client is imported only then."""
+    """A kind of server, chosen by the scheme of an address. Its client library is imported only when it is used."""
 
     server: str  # the same for two schemes of one kind of server
     example: str  # of an address
-    formats: tuple[str, ...]  # of its records, one of which is jsonl; none if these have fields
+    formats: tuple[str, ...]  # of its records, including jsonl; empty if records have fields
     source: Callable[[Address, SourceSettings], Source]
     sink: Callable[[Address], Sink] | None = None
     member: Callable[[Address, SourceSettings], Source] | None = None  # a source that several runs share
-    port: str = ""  # where the address names none; empty if the address needs no server
-    place: Callable[[Address], object] = lambda address: address.path  # what names a stream at its server
-    find_cluster: Callable[[Address], str | None] | None = None  # an id that all servers of a cluster tell
+    port: str = ""  # the default port; empty if the address needs no server
+    place: Callable[[Address], object] = lambda address: address.path  # the name of a stream at its server
+    find_cluster: Callable[[Address], str | None] | None = None  # an id that all servers of a cluster report
 
 
 def _kafka_source(address: Address, settings: SourceSettings) -> Source:
@@ -85,12 +85,12 @@ SCHEMES = {
 
 
 def examples(schemes: dict[str, Scheme]) -> str:
-    """An address of each kind of server, for an error."""
+    """An example of an address for each kind of server, for an error."""
     return " or ".join(dict.fromkeys(scheme.example for scheme in schemes.values()))
 
 
 def parse_address(address: str) -> Address:
-    # Error messages leave out what may be a password.
+    # Error messages leave out a possible password.
     try:
         parts = urlsplit(address)
     except ValueError as error:

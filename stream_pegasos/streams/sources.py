@@ -1,4 +1,4 @@
-"""Live sources, followed from a position on, and the sinks that take the answers."""
+"""Live sources, which are followed from a position, and sinks, which take the answers."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ OnBad = Callable[[str, str], None]
 
 
 class Batch(NamedTuple):
-    """Some examples of a live source, as they came."""
+    """Some examples of a live source, in order."""
 
-    examples: list[Example]  # at most 512; none if every record was bad and bad records are not yielded
-    position: object  # where to go on after these, as JSON; `None` if the source cannot go back
+    examples: list[Example]  # at most 512; empty if all records were bad and are not yielded
+    position: object  # the position after these examples, as JSON; `None` if the source cannot go back
 
 
 def of_any_server(position: object) -> object:
-    """The position without its server, for a stream that has moved to another one."""
+    """The position without its server, for a stream that has moved to another server."""
     return {**position, "server": None} if isinstance(position, dict) and "server" in position else position
 
 
 def check_server(name: str, before: str | None, now: str | None) -> None:
-    """Raise a StreamError unless both servers are the same, or one is not known (`None`)."""
+    """Raise a StreamError if the servers differ; `None` is an unknown server."""
     if before is not None and now is not None and before != now:
         raise StreamError(
-            f"the position was read at {before}, and {name} is at {now}; if it has moved there, say so: --allow-moved"
+            f"the position was read at {before}, and {name} is at {now}; if it has moved there, add --allow-moved"
         )
 
 
 class Lag(NamedTuple):
-    """How far a reader is behind the end of a stream."""
+    """The distance of a reader from the end of a stream."""
 
     unit: str  # "messages" or "bytes"
-    behind: dict[str, int]  # how many of these, by part of the stream, such as its partitions; "" if it has no parts
+    behind: dict[str, int]  # by part of the stream, such as a partition; the key is "" without parts
 
     def __str__(self) -> str:
         parts = [f"{name}: {n:,}" if name else f"{n:,}" for name, n in self.behind.items()]
@@ -52,55 +52,56 @@ class Lag(NamedTuple):
 
 
 class Source(Protocol):
-    """A stream that goes on while it is read. `open_source` makes one."""
+    """A stream that may grow while it is read. `open_source` makes one."""
 
-    name: str  # what people call it, such as "Kafka topic mail"
+    name: str  # its name in messages, such as "Kafka topic mail"
 
     def batches(self) -> Iterator[Batch]:
-        """Wait for examples and yield them as they come, until `close` is called or the stream ends."""
+        """Wait for examples and yield them in order, until `close` is called or the stream ends."""
 
     def commit(self, position: object) -> None:
-        """Take note that nothing before the position is needed again, and store it as the place of the group, if there
-        is one. From any thread; never raises.
+        """Record that the examples before the position are no longer needed, and store it as the place of the group, if
+        there is one. May be called from any thread; never raises.
         """
 
     def lag(self, position: object) -> Lag | None:
-        """How far a position is behind the end; `None` if that is not known now. From any thread; never raises."""
+        """The distance of a position from the end; `None` if unknown. May be called from any thread; never raises."""
 
     def close(self) -> None:
-        """Let `batches` end, within about half a second. From any thread and from signal handlers."""
+        """End `batches` within about half a second. May be called from any thread and from signal handlers."""
 
 
 HandOver = Callable[[], dict[str, Any] | None]  # returns the position of the checkpoint that runs share
 
 
 class Member(Source, Protocol):
-    """A source that several runs share: each reads some parts of the stream, and which ones may change."""
+    """A source that several runs share: each reads some parts of the stream, and its parts may change."""
 
     def join(self, hand_over: HandOver) -> None:
-        """Say what is called, by the thread that reads, before parts are given up and before new ones are begun. It
-        returns when all that was read is in the checkpoint that the runs share, with the position there.
+        """Set the function that the reading thread calls before parts are given up and before new parts are begun. The
+        function returns when all examples read so far are in the checkpoint that the runs share, with the position
+        there.
         """
 
     def rejoin(self) -> None:
-        """Give up all parts and ask for some anew. From any thread."""
+        """Give up all parts and request parts again. May be called from any thread."""
 
     def leave(self) -> None:
-        """Leave the parts to the others, after the last commit."""
+        """Give the parts to the other runs, after the last commit."""
 
 
 class Sink(Protocol):
-    """Where answers go. `open_sink` makes one."""
+    """A destination of answers. `open_sink` makes one."""
 
     def send(self, answers: list[Answer]) -> None:
         """Deliver the answers; raise OSError if they cannot be delivered."""
 
     def close(self) -> None:
-        """Leave the server."""
+        """Close the connection."""
 
 
 class SourceSettings(NamedTuple):
-    """What `open_source` is asked for beside the address, whose docstring says what each means."""
+    """The arguments of `open_source` except the address and the position; its docstring describes them."""
 
     position: object
     options: ReadOptions
@@ -112,7 +113,7 @@ class SourceSettings(NamedTuple):
 
 
 class LiveSource(Source, ABC):
-    """What all sources share. A kind of source says how its next records come, and where to go on after them."""
+    """The base class of live sources. A subclass defines the next records, and the position after them."""
 
     def __init__(self, name: str, settings: SourceSettings) -> None:
         self.name = name
@@ -123,11 +124,11 @@ class LiveSource(Source, ABC):
 
     @abstractmethod
     def next_batch(self) -> Iterable[Example | None] | None:
-        """The next records, some or none; `None` at the end. A record without an example is `None`."""
+        """The next records, possibly none; `None` at the end. A record without an example is `None`."""
 
     @abstractmethod
     def snapshot(self) -> object:
-        """Where to go on after the records that were taken so far, as JSON."""
+        """The position after the records taken so far, as JSON."""
 
     def release(self) -> None:
         """End reading; called once after the last batch."""
@@ -145,11 +146,11 @@ class LiveSource(Source, ABC):
             self.release()
 
     def commit(self, position: object) -> None:
-        """Nothing is to be done unless a server keeps the position."""
+        """By default do nothing: only a server stores the position."""
         return
 
     def lag(self, position: object) -> Lag | None:
-        """A pipe does not tell."""
+        """By default the lag is unknown."""
         return None
 
     def close(self) -> None:
@@ -158,7 +159,7 @@ class LiveSource(Source, ABC):
     # Records
 
     def line_parser(self, subject: str) -> Parser:
-        """The parser of single records; a StreamError unless those of the format are lines."""
+        """The parser of single records; a StreamError if the format has records of several lines."""
         format = str(self._options.format)
         if self._options.are_labels and format != "jsonl":
             raise StreamError(f"labels come as jsonl, not as {format}")
@@ -167,11 +168,11 @@ class LiveSource(Source, ABC):
         return line_parser(self._options, self._options.decoder)
 
     def example(self, record: object, parse: Parser, place: str, line: int = 0, id: Id | None = None) -> Example | None:
-        """The example that a record holds; see `checked`."""
+        """The example in a record; see `checked`."""
         return self.checked(make_example(record, parse, line, id), place, line)
 
     def checked(self, example: Example | None, place: str, line: int = 0) -> Example | None:
-        """The example. A bad one is reported, and is an example only where the options say so."""
+        """The example. A bad one is reported; it is then `None`, unless the options ask for unreadable records."""
         if example is not None and example.fault is None and self._options.are_labels and example.id is None:
             example = unreadable(ValueError(f"no id in the field {self._options.id_field!r}"), line)
         if example is None or example.fault is None:
@@ -179,7 +180,7 @@ class LiveSource(Source, ABC):
         self.bad(place, example.fault)
         return example if self._options.unreadable else None
 
-    # Reports; an outage is reported when it begins and when it ends
+    # Reports: an outage is reported at its beginning and at its end.
 
     def bad(self, place: str, reason: str) -> None:
         if self._on_bad is None:
@@ -205,7 +206,7 @@ class LiveSource(Source, ABC):
 
 
 def check_position(position: object, subject: str, is_valid: Callable[[Any], bool]) -> dict[str, Any]:
-    """The position; a StreamError unless it is valid; what has another form makes `is_valid` fail."""
+    """The position; a StreamError if it is not valid. `is_valid` may raise an error for a position of another form."""
     try:
         is_good = is_valid(position)
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -218,7 +219,7 @@ def check_position(position: object, subject: str, is_valid: Callable[[Any], boo
 def place_at_server(
     position: object, subject: str, name: str, is_valid: Callable[[Any], bool]
 ) -> tuple[str | None, Any]:
-    """The server that a position names, and the place there, which has this name; `None` where there is none."""
+    """The server in a position, and the place there, under the key `name`; both are `None` if there is no position."""
 
     def is_both(position: dict[str, Any]) -> bool:
         is_server = position["server"] is None or isinstance(position["server"], str)

@@ -12,7 +12,7 @@ from stream_pegasos.streams.sources import LiveSource, SourceSettings
 
 
 class StandardInput(LiveSource):
-    """Standard input, one example a batch. No batch has a position: a pipe cannot be read again."""
+    """Standard input, one example per batch. Batches have no position: a pipe cannot be read again."""
 
     def __init__(self, settings: SourceSettings) -> None:
         super().__init__("standard input", settings)
@@ -21,13 +21,13 @@ class StandardInput(LiveSource):
         if sys.stdin is None:
             raise StreamError("standard input is closed")
         self._examples = read(
-            cast(Any, sys.stdin).detach(),  # or Python locks it at exit, while a thread may wait for a line
+            cast(Any, sys.stdin).detach(),  # otherwise Python locks it at exit, while a thread may wait for a line
             settings.options,
             on_bad_line=lambda line, reason: self.bad(f"{settings.options.record} {line}", reason),
         )
 
     def next_batch(self) -> list[Example] | None:
-        """The next one. A read that waits for it cannot be called off by `close`."""
+        """The next example. `close` cannot interrupt a read that waits for it."""
         example = next(self._examples, None)
         return None if example is None else [example]
 

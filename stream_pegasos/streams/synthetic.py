@@ -1,4 +1,4 @@
-"""A message stream that needs no file and no network."""
+"""A message stream without a file or a network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from stream_pegasos.common.checks import must_be
 
-# A template is its literal pieces and, between them, the words or the number of digits to draw.
+# A template is its literal pieces and, between them, words to choose from or the number of digits to draw.
 _Template = tuple[str | tuple[str, ...] | int, ...]
 
 _SLOTS: dict[str, tuple[str, ...] | int] = {
@@ -147,7 +147,7 @@ def _templates(*texts: str) -> tuple[_Template, ...]:
 
 
 _shared = _templates(_SHARED)
-# What each label draws from, before and after the change of vocabulary.
+# The templates of each label, before and after the change of vocabulary.
 _ham = _templates(_HAM, _HAM_OLD), _templates(_HAM, _HAM_NEW)
 _spam = _templates(_SPAM, _SPAM_OLD, _SPAM_OLD), _templates(_SPAM, _SPAM_NEW, _SPAM_NEW)
 
@@ -155,16 +155,15 @@ _spam = _templates(_SPAM, _SPAM_OLD, _SPAM_OLD), _templates(_SPAM, _SPAM_NEW, _S
 def synthetic(n: int = 20_000, seed: int = 0) -> Iterator[tuple[Any, str]]:  # as functions of River declare a stream
     """Yield short messages with their labels, `"ham"` or, for about a quarter of them, `"spam"`.
 
-    The vocabulary of spam, and part of that of ham, changes half-way. Phrases common to both
-    labels, words of the other label, digits and typing errors keep any learner from being always
-    right. The same seed gives the same stream in every process. The first message is ham, so that
-    spam becomes the positive label.
+    The vocabulary of spam, and part of the vocabulary of ham, changes after half of the stream. Common phrases of both
+    labels, words of the other label, digits and typing errors prevent perfect predictions. The same seed gives the same
+    stream in every process. The first message is ham, so that spam becomes the positive label.
 
     Parameters
     ----------
-    n
-        The number of messages.
-    seed
+    n : int, default 20000
+        The number of messages, at least 0.
+    seed : int, default 0
         The seed of the stream.
 
     Raises
@@ -233,7 +232,7 @@ def _fill(template: _Template, random: Callable[[], float]) -> str:
 
 
 def _mistype(text: str, random: Callable[[], float]) -> str:
-    """Swap two neighbouring characters, or lose one."""
+    """Swap two neighbouring characters, or drop one."""
     i = int(random() * (len(text) - 1))
     swapped = text[i + 1] + text[i] if random() < 0.5 else text[i]
     return text[:i] + swapped + text[i + 2 :]

@@ -1,4 +1,4 @@
-"""Features instead of a text: Vowpal Wabbit and svmlight."""
+"""Features instead of a text: the formats of Vowpal Wabbit and svmlight."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from stream_pegasos.streams.read_options import ReadOptions
 
 
 def vw_parser(options: ReadOptions) -> Parser:
-    """Make the parser of a line of Vowpal Wabbit. The message is its features or, if the options name fields, the
-    namespaces of these names; or it is the text of one.
+    """Make the parser of a line of Vowpal Wabbit. The message is its features. If the options name fields, it is the
+    namespaces with these names instead; if they name a text field, the text of this namespace.
     """
 
     def make_message(namespaces: str) -> Any:
@@ -36,7 +36,7 @@ def vw_parser(options: ReadOptions) -> Parser:
             raise ValueError("no | before the features")
         tokens = head.split()
         tag = None
-        # The tag is what touches the bar, or what a quote announces.
+        # The tag touches the bar or begins with a quote.
         if tokens and (not head[-1].isspace() or tokens[-1].startswith("'")):
             tag = tokens.pop().removeprefix("'")
         _check_is_class(tokens)
@@ -46,7 +46,7 @@ def vw_parser(options: ReadOptions) -> Parser:
         w = _number(tokens[1], "weight") if len(tokens) > 1 else 1.0
         if w < 0:
             raise ValueError(must_be("weight", "0 or more", tokens[1]))
-        if len(tokens) > 2:  # another model's, which changes nothing here
+        if len(tokens) > 2:  # of another model; it is checked but not used
             _number(tokens[2], "initial prediction")
         return make_message(namespaces), y, w, tag
 
@@ -54,12 +54,12 @@ def vw_parser(options: ReadOptions) -> Parser:
 
 
 _FLOAT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_is_cost = re.compile(rf"{_FLOAT}:{_FLOAT}(?::{_FLOAT})?(?:,.*)?").fullmatch  # of an action, and its probability
+_is_cost = re.compile(rf"{_FLOAT}:{_FLOAT}(?::{_FLOAT})?(?:,.*)?").fullmatch  # of an action, with its probability
 _PARTS_OF_DECISIONS = {"ccb", "slates"}, {"shared", "action", "slot"}
 
 
 def _check_is_class(tokens: list[str]) -> None:
-    """Raise a ValueError where a label tells of actions and costs, for which several lines may make one example."""
+    """Raise a ValueError if a label has actions and costs; then several lines may make one example."""
     kinds, parts = _PARTS_OF_DECISIONS
     is_part = tokens[:1] == ["shared"] or (len(tokens) > 1 and tokens[0] in kinds and tokens[1] in parts)
     if is_part or any(map(_is_cost, tokens)):
@@ -99,8 +99,8 @@ def _fields(text: str, options: ReadOptions) -> Fields:
 
 
 def _parts(tokens: list[str]) -> list[tuple[str, str, str]]:
-    """The name of each feature, a colon if it has a value, and the value. Features without a name are numbered by their
-    position among these in the namespace, as Vowpal Wabbit does.
+    """The name of each feature, a colon if it has a value, and the value. Features without a name are numbered in their
+    order in the namespace, as in Vowpal Wabbit.
     """
     parts = [token.partition(":") for token in tokens]
     if any(token[0] == ":" for token in tokens):
@@ -110,7 +110,7 @@ def _parts(tokens: list[str]) -> list[tuple[str, str, str]]:
 
 
 def _namespaces(text: str) -> Iterator[tuple[str, float, list[str]]]:
-    """Yield the name of each namespace, its weight, and its features as they are written."""
+    """Yield the name of each namespace, its weight, and its features as text."""
     for namespace in text.replace("\t", " ").split("|"):
         head, _, tokens = namespace.partition(" ")
         name, colon, weight = head.partition(":")
@@ -160,14 +160,14 @@ def _number(text: str, name: str) -> float:
         number = float(text)
     except ValueError:
         number = math.nan
-    # Python alone takes 1_000 for a number.
+    # Python accepts 1_000 as a number, other programs do not.
     if not math.isfinite(number) or "_" in text:
         raise ValueError(must_be(name, "a finite number", text))
     return number
 
 
 def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
-    """Make the function that reads the label, or the labels, of which a tuple is made."""
+    """Make the function that reads the label, or a tuple of labels."""
     labels = options.labels
     separator = labels.separator or ","
 
@@ -183,13 +183,13 @@ def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
 
 
 def _no_label(options: ReadOptions) -> Truth | None:
-    """What a line without a label has: none of the labels, where each line has some; or else it is not known."""
+    """The labels of a line without a label: `()` if each line has labels and may have several, else `None`, unknown."""
     is_several = options.labels.several or options.labels.separator is not None
     return () if is_several and not options.unlabelled and options.label_field is not None else None
 
 
 def _number_label(text: str, label_reader: LabelsMeant) -> Label | None:
-    """The number of a label, or the text that it is; `null` is no label, as in JSON."""
+    """The label as a number if it is one, else as a text; `null` is no label, as in JSON."""
     try:
         number = float(text)
     except ValueError:
@@ -201,6 +201,6 @@ def _number_label(text: str, label_reader: LabelsMeant) -> Label | None:
             f"label must be a class, as an integer or a name, got {text!r}; no numbers are predicted: name classes, as "
             "low and high, or list the labels"
         )
-    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3
+    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # not 1e3, e.g.
         return int(number)
     return text

@@ -274,7 +274,7 @@ def test_a_failure_stops_nothing_is_reported_once_and_it_is_tried_again(which, p
             run.learn_and_wait()
             assert run.checkpoints.n_failures == i
             assert run.checkpoints.error == reason
-        assert run.events == [f"cannot write {path}: {reason}; learning goes on, and it is tried again"]
+        assert run.events == [f"cannot write {path}: {reason}; learning continues, and it will be tried again"]
         assert path.read_bytes() == before
         assert sorted(os.listdir(path.parent)) == [path.name, path.name + ".previous"]
     run.learn_and_wait()
@@ -316,7 +316,7 @@ def test_a_failure_after_a_checkpoint_is_reported_and_the_next_one_is_written(pa
         n_events = len(run.events)
         run.learn()
         wait(lambda n=n_events: len(run.events) > n)
-    assert run.events == [f"{path} is written, but what follows failed: unhashable type: 'dict'"] * 2
+    assert run.events == [f"{path} is written, but the next step failed: unhashable type: 'dict'"] * 2
     assert run.checkpoints.error is None
     run.learn()
     run.checkpoints.close()

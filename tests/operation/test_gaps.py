@@ -53,7 +53,7 @@ def test_what_was_removed_or_not_copied_is_a_gap(tmp_path):
         allowed = journal_at(tmp_path, allow_gap=True)
         assert [entry[0] for entries in allowed.entries(first) for entry in entries] == ["e"]
     assert [text.partition(": ")[2] for text in heard.messages] == [
-        f"the journal lacks 2 records between model and {file_of(tmp_path, 3).name}; going on without"
+        f"the journal lacks 2 records between model and {file_of(tmp_path, 3).name}; continuing without"
     ]
     learned_by(allowed, "f")
     assert [entry[0] for entry in again(tmp_path, checkpoint_of(allowed))[0]] == []
@@ -69,7 +69,7 @@ def test_files_of_two_copies_do_not_go_on_from_each_other(tmp_path):
     other = again(tmp_path / "copy", position)[1]
     learned_by(other, "e")
     shutil.copy(file_of(tmp_path / "copy", 2), tmp_path)
-    with pytest.raises(ValueError, match="which is of another copy"):
+    with pytest.raises(ValueError, match="which belongs to another copy"):
         again(tmp_path, position)
 
 

@@ -423,7 +423,7 @@ def test_a_failure_in_the_middle_of_a_batch_is_told_and_leaves_the_checkpoint_as
     [{"n_read": -1}, {"n_learned": "many"}, {"sources": 3}, {"unsent": [1]}, {"unsent": [[1, 2]]}, {"join": {}}, [1]],
 )
 def test_progress_that_is_none(progress):
-    with pytest.raises(StreamError, match="cannot go on from the checkpoint"):
+    with pytest.raises(StreamError, match="cannot resume from the checkpoint"):
         Run(Script([], [4]), labels=Script([], [4]), progress=progress)
 
 

@@ -42,7 +42,7 @@ def test_fields_come_by_their_names():
 
 def test_what_is_refused():
     with serving(LiveLearner(model())) as client:
-        refused(send(client, "/predict", {"id": 7}), 422, "subject, body: nothing is kept of a message with this id")
+        refused(send(client, "/predict", {"id": 7}), 422, "subject, body: no message with this id is kept")
         refused(send(client, "/predict", {}), 422, "subject, body: there is none, and no id")
         refused(send(client, "/predict", [SPAM, {**SPAM, "Body": ""}]), 422, "'Body'; the nearest one is 'body'")
         fault = "message 1: field 'subject' must be a str, got an int"

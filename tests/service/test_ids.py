@@ -69,7 +69,7 @@ def test_a_correction_needs_the_text():
         before = bits(service.model)
         for id in (7, -7):
             bare = [{"label": "spam", "id": id - i} for i in range(10_000)]
-            refused(send(client, "/learn", bare), 422, "0.text: nothing is kept of a message with this id")
+            refused(send(client, "/learn", bare), 422, "0.text: no message with this id is kept")
             refused(send(client, "/learn", bare[0]), 422, "send its text")
     assert bits(service.model) == before
 
@@ -100,7 +100,11 @@ def test_a_label_that_waits_is_corrected_exactly():
             assert outcomes([learn(client, {**sent, "label": second, "id": id})]) == [(True, said)]
             assert ok(client.get("/asked"))["given"] == []
             alone.learn_one(sent.get("text", text), second)
-        for sent, word in (({"id": 3}, "nothing is kept"), ({"id": 99}, "nothing is kept"), ({}, "there is none")):
+        for sent, word in (
+            ({"id": 3}, "no message with this id"),
+            ({"id": 99}, "no message with this id"),
+            ({}, "there is none"),
+        ):
             refused(send(client, "/learn", {**sent, "label": "ham"}), 422, word)
             refused(send(client, "/learn", [GOOD, {**sent, "label": "ham"}]), 422, f"1.text: {word}")
     assert bits(service.model) == bits(alone)

@@ -299,7 +299,7 @@ def test_an_mbox_that_is_written_anew_meanwhile(tmp_path):
     stream = read_mail({"ham": path}, unreadable=True, on_bad_line=lambda *_: None)
     next(stream)
     path.write_bytes(path.read_bytes()[9:-1])
-    assert [each.fault for each in stream] == [f"{path}: it was written again meanwhile"] * 2
+    assert [each.fault for each in stream] == [f"{path}: it was rewritten while it was read"] * 2
 
 
 def test_a_mail_that_is_too_long(monkeypatch):

@@ -220,7 +220,7 @@ def test_a_stream_that_is_not_there_or_is_made_anew_is_told_once(address, redis_
     following.wait(lambda: len(following.events) > 1)
     redis_client.xadd("mail", {"text": "another"}, id="1-2")
     time.sleep(0.7)  # two more looks
-    assert ["is not there yet" in event for event in following.events] == [True, False]
+    assert ["does not exist yet" in event for event in following.events] == [True, False]
     assert "ends before entry" in following.events[1]
     assert following.events[1].endswith("another checkpoint and group begin with the first")
 
@@ -233,7 +233,7 @@ def test_trimming_while_down(address, redis_client):
     assert len(events) == 1 and "was trimmed" in events[0] and ids[4] in events[0]
     assert rest(address, position(address, ids[4]))[2] == []
     redis_client.delete("mail")
-    assert "is not there" in rest(address, position(address, ids[1]))[2][0]
+    assert "does not exist any more" in rest(address, position(address, ids[1]))[2][0]
     redis_client.xadd("mail", {"text": "anew"}, id="1-1")
     assert "before entry" in rest(address, position(address, ids[1]))[2][0]
 
