@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stream_pegasos.learners.pegasos import PegasosClassifier
     from stream_pegasos.learners.text import TextClassifier
     from stream_pegasos.mail_text.features import MailFeatures
-    from stream_pegasos.operation.teacher import Teacher
+    from stream_pegasos.runtime.teacher import Teacher
 else:
     # A name is imported when it is first asked for, so that the command and its --help start at once.
     _PLACES = {
@@ -52,7 +52,7 @@ else:
         "Number": "features.fields",
         "OrdinalClassifier": "learners.ordinal",
         "PegasosClassifier": "learners.pegasos",
-        "Teacher": "operation.teacher",
+        "Teacher": "runtime.teacher",
         "TextClassifier": "learners.text",
         "TextFeatures": "features.text",
         "Time": "features.fields",

@@ -3,7 +3,7 @@
 import errno
 from types import SimpleNamespace
 
-from stream_pegasos.operation.journal import Journal
+from stream_pegasos.runtime.journal import Journal
 
 
 class Full:

@@ -11,8 +11,8 @@ from pathlib import Path
 from stream_pegasos import MailFeatures, TextClassifier
 from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.verdict import Verdicts
-from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.checkpoints import Checkpoints
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 SPAM = "Message-ID: <s{0}@x>\nFrom: a{0}@win.example\nSubject: prize\n\nClaim your free prize no {0} now\n"
 HAM = "Message-ID: <h{0}@x>\nFrom: b{0}@work.example\nSubject: lunch\n\nShall we have lunch at noon, {0}?\n"

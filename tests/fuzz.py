@@ -254,8 +254,8 @@ async def answer_to(app, request):
 
 def check_http(requests, random):
     """The answer is a success or names the client's fault, in one line of JSON; then the model is as it was before."""
-    from stream_pegasos.operation.limits import Limits
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.limits import Limits
+    from stream_pegasos.runtime.live_learner import LiveLearner
     from stream_pegasos.service import create_app
 
     limits = Limits(body=4000, text=1000, batch=20, seconds=0.01)
@@ -289,8 +289,8 @@ def check_spamd(requests, random):
     from stream_pegasos.mail.spamd import Spamd
     from stream_pegasos.mail.users import UserModels
     from stream_pegasos.mail.verdict import Verdicts
-    from stream_pegasos.operation.limits import Limits
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.limits import Limits
+    from stream_pegasos.runtime.live_learner import LiveLearner
 
     model = TextClassifier(MailFeatures(), AdaptiveClassifier(max_features=500))
     service = LiveLearner(model, limits=Limits(body=fuzz_inputs.LARGEST, seconds=0.05))

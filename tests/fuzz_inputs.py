@@ -360,7 +360,7 @@ BODIES = [
 @functools.cache
 def paths():
     """Those of operations with a body, and all."""
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.live_learner import LiveLearner
     from stream_pegasos.service.operations import make_operations
 
     operations = make_operations(LiveLearner(TextClassifier()), metrics=None)

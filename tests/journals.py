@@ -5,8 +5,8 @@ from threading import Lock
 
 from hearing import Heard
 
-from stream_pegasos.operation.active_learning import Waiting
-from stream_pegasos.operation.journal import Journal
+from stream_pegasos.runtime.active_learning import Waiting
+from stream_pegasos.runtime.journal import Journal
 
 opened = []
 

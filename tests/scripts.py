@@ -3,7 +3,7 @@
 import threading
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.stream_runner import StreamRunner
+from stream_pegasos.runtime.stream_runner import StreamRunner
 from stream_pegasos.streams import Batch, Example
 
 WORDS = ["the", "cheap", "pills", "see", "you", "at", "lunch", "noon", "free", "prize"]

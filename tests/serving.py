@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from stream_pegasos import TextClassifier
 from stream_pegasos.cli.serve import serve
-from stream_pegasos.operation import monitor
-from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime import monitor
+from stream_pegasos.runtime.checkpoints import Checkpoints
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")

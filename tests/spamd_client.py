@@ -13,8 +13,8 @@ pytest.importorskip("lxml")
 from stream_pegasos.mail.spamd import Spamd
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import Verdicts
-from stream_pegasos.operation.limits import Limits
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.limits import Limits
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 SPAM = b"Message-ID: <s@x>\nFrom: a@win.example\nSubject: prize\n\nClaim your free prize now\n"
 HAM = b"Message-ID: <h@x>\nFrom: b@work.example\nSubject: lunch\n\nShall we have lunch at noon?\n"

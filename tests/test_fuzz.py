@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 fuzz = pytest.importorskip("fuzz", reason="alarms and limits of memory need POSIX", exc_type=ImportError)
 

@@ -19,7 +19,7 @@ mail_text
 learners
 streams
 evaluation
-operation
+runtime
 package
 service mail spark sklearn
 cli

@@ -240,7 +240,7 @@ def _explain_message(learner: "Model", message: "Message", path: Path, top: int,
     from rich.console import Console
     from rich.text import Text
 
-    from stream_pegasos.operation.explaining import explained
+    from stream_pegasos.runtime.explaining import explained
 
     with naming(path):
         why = explained(text_model(learner, path), message, chosen, top)

@@ -19,7 +19,7 @@ from stream_pegasos.common.host_addresses import is_loopback
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.live_learner import LiveLearner
 
 
 ACCESS_LOG = re.compile(rb"\S+ - - \[")

@@ -14,7 +14,7 @@ from stream_pegasos.cli.inputs import Input
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from stream_pegasos.operation.stream_runner import StreamRunner
+    from stream_pegasos.runtime.stream_runner import StreamRunner
     from stream_pegasos.streams import Example
 
 SECONDS_FOR_ANSWERS = 2.0  # for answers at the end of a run

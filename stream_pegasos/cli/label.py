@@ -20,7 +20,7 @@ from stream_pegasos.cli.stream import Stream
 
 if TYPE_CHECKING:
     from stream_pegasos.features.message import Message
-    from stream_pegasos.operation.active_learning import Waiting
+    from stream_pegasos.runtime.active_learning import Waiting
     from stream_pegasos.streams import Truth
 
 
@@ -56,8 +56,8 @@ def label(arguments: LabelOptions) -> None:
       stream-pegasos label mail.csv --save mail.safetensors
     """
     from stream_pegasos.evaluation.blocks import predict_learn
-    from stream_pegasos.operation.active_learning import ActiveLearning, is_asked
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.active_learning import ActiveLearning, is_asked
+    from stream_pegasos.runtime.live_learner import LiveLearner
 
     if arguments.begin and arguments.save and file_itself(arguments.begin) == file_itself(arguments.save):
         raise Failure(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.learners.text import TextClassifier
-    from stream_pegasos.operation.checkpoints import Checkpoints
-    from stream_pegasos.operation.shared_checkpoint import SharedCheckpoint
+    from stream_pegasos.runtime.checkpoints import Checkpoints
+    from stream_pegasos.runtime.shared_checkpoint import SharedCheckpoint
 
 
 def takes_text(model: "Model") -> "TypeGuard[TextClassifier]":
@@ -239,7 +239,7 @@ def resuming(
     is_mail: bool = False,
 ) -> "Iterator[tuple[Checkpoints | None, Model, Any]]":
     """Yield the checkpoints, the model of the newest one (else the loaded one, else a new one), and its progress."""
-    from stream_pegasos.operation.checkpoints import Checkpoints
+    from stream_pegasos.runtime.checkpoints import Checkpoints
 
     if checkpoint_options.path is None:
         yield None, model_to_continue(stream, load, vectors, is_mail), None
@@ -263,7 +263,7 @@ def sharing(
 ) -> "tuple[SharedCheckpoint, Model]":
     """The checkpoint of the runs that share a folder, and the model to start with."""
     from stream_pegasos.features.vectors import VectorsError
-    from stream_pegasos.operation.shared_checkpoint import SharedCheckpoint
+    from stream_pegasos.runtime.shared_checkpoint import SharedCheckpoint
 
     shared = SharedCheckpoint(folder, *interval, vectors)
     path = shared.checkpoints.path
@@ -342,7 +342,7 @@ def _tell_of_journal(path: Path, progress: object) -> None:
     if position is None:
         return
     from stream_pegasos.common.locks import Lock
-    from stream_pegasos.operation.journal import Journal
+    from stream_pegasos.runtime.journal import Journal
 
     with suppress(OSError, TypeError, ValueError):
         if Journal(Path(os.path.realpath(path)), Lock(), reads_only=True).goes_on(position):

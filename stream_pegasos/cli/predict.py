@@ -101,7 +101,7 @@ class _Answers:
         self._waiting: list[Any] = []
 
     def give(self, chunk: list[Any]) -> None:
-        from stream_pegasos.operation.answers import answer
+        from stream_pegasos.runtime.answers import answer
 
         answers = answer(self._model, chunk, self._source.refuse, self._output.format.in_full, self._threads)
         self._waiting += answers

@@ -90,7 +90,7 @@ class RunOptions:
         """The file with the model and the progress of the run."""
         if self.share is None:
             return self.kept.path
-        from stream_pegasos.operation.shared_checkpoint import NAME
+        from stream_pegasos.runtime.shared_checkpoint import NAME
 
         return Path(self.share, NAME)
 
@@ -137,8 +137,8 @@ def run(arguments: RunOptions) -> None:
       stream-pegasos run 'kafka://localhost/mail?group=spam' --share /mnt/spam
       printf 'spam\\twin\\nwin?\\n' | stream-pegasos run --format labelled-text
     """
-    from stream_pegasos.operation.run_teaching import RunTeaching
-    from stream_pegasos.operation.stream_runner import StreamRunner
+    from stream_pegasos.runtime.run_teaching import RunTeaching
+    from stream_pegasos.runtime.stream_runner import StreamRunner
     from stream_pegasos.streams import open_sink
 
     path = Path(arguments.sink) if arguments.sink not in ("-", "none") and "://" not in arguments.sink else None

@@ -23,7 +23,7 @@ from stream_pegasos.cli.teacher_options import TeacherOptions
 if TYPE_CHECKING:
     from stream_pegasos.learners.model import Model
     from stream_pegasos.mail.users import Make
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.live_learner import LiveLearner
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def serve(arguments: ServeOptions) -> None:
       curl 127.0.0.1:8000/predict --json '{"text": "win a prize"}'
       stream-pegasos serve --checkpoint mail.safetensors --spamd 127.0.0.1:783
     """
-    from stream_pegasos.operation.active_learning import ActiveLearning
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.active_learning import ActiveLearning
+    from stream_pegasos.runtime.live_learner import LiveLearner
 
     spamd, users = arguments.spamd.spamd, arguments.spamd.user_models
     socket = Path(spamd) if spamd and "/" in spamd else None
@@ -204,7 +204,7 @@ def _spamd_beside(
     from stream_pegasos.mail.listening import is_local, listen, remove_path, shown_address
     from stream_pegasos.mail.spamd import Spamd
     from stream_pegasos.mail.users import UserModels
-    from stream_pegasos.operation.checkpoints import Checkpoints
+    from stream_pegasos.runtime.checkpoints import Checkpoints
 
     if spamd.user_models is not None:
         if spamd.user_models.exists() and not spamd.user_models.is_dir():

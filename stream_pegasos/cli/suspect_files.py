@@ -25,7 +25,7 @@ def check_suspects(path: Path | None) -> None:
 def write_suspects(errors: "LabelErrors", path: Path) -> None:
     """Write the suspects, as CSV for a spreadsheet or as JSON lines; print their number."""
     from stream_pegasos.evaluation.label_errors import Suspect
-    from stream_pegasos.operation.wrong_answers import as_csv
+    from stream_pegasos.runtime.wrong_answers import as_csv
 
     records = [suspect._asdict() for suspect in errors.suspects()]
     if path.suffix.lower() == ".csv":

@@ -14,7 +14,7 @@ from stream_pegasos.cli.models import takes_several, takes_text
 if TYPE_CHECKING:
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
-    from stream_pegasos.operation.teaching import Teaching
+    from stream_pegasos.runtime.teaching import Teaching
 
 teacher_field = partial(shared, group="Teacher")
 
@@ -55,9 +55,9 @@ class TeacherOptions:
                     raise click.BadParameter("it goes with --teacher", param_hint=flag)
             return None
         from stream_pegasos.common.host_addresses import is_address
-        from stream_pegasos.operation.questions import Questions
-        from stream_pegasos.operation.teacher import Teacher
-        from stream_pegasos.operation.teaching import Teaching
+        from stream_pegasos.runtime.questions import Questions
+        from stream_pegasos.runtime.teacher import Teacher
+        from stream_pegasos.runtime.teaching import Teaching
 
         if not is_address(self.teacher):
             reason = f"must be an address such as http://…, got {self.teacher!r}"

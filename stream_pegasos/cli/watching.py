@@ -10,8 +10,8 @@ from stream_pegasos.cli.command import number
 from stream_pegasos.cli.console import Failure, note
 
 if TYPE_CHECKING:
-    from stream_pegasos.operation.checkpoints import Checkpoints
-    from stream_pegasos.operation.stream_runner import StreamRunner
+    from stream_pegasos.runtime.checkpoints import Checkpoints
+    from stream_pegasos.runtime.stream_runner import StreamRunner
 
 LOG_INTERVAL, TERMINAL_INTERVAL = 60.0, 2.0  # seconds
 _is_port = number(int, 0, 65535)

@@ -12,9 +12,9 @@ from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.mail.imap_memory import Event, Memory, add_ids
 from stream_pegasos.mail.verdict import SPAM, Verdicts, make_message
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.durable_learning import DurableLearning, noted
-from stream_pegasos.operation.journal import Entry
+from stream_pegasos.runtime.checkpoints import Checkpoints
+from stream_pegasos.runtime.durable_learning import DurableLearning, noted
+from stream_pegasos.runtime.journal import Entry
 from stream_pegasos.streams import Answer
 
 __all__ = ["LabelledMail", "Ledger"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.checks import check_integer, must_be
-from stream_pegasos.operation.learned_ids import IdMemory
-from stream_pegasos.operation.recent import Recent
+from stream_pegasos.runtime.learned_ids import IdMemory
+from stream_pegasos.runtime.recent import Recent
 
 __all__ = [
     "HAM_FOLDER",

@@ -33,8 +33,8 @@ from stream_pegasos.mail.spamd_protocol import (
 from stream_pegasos.mail.users import UserModels
 from stream_pegasos.mail.verdict import HAM, SPAM, UNSURE, Verdict, Verdicts, make_message
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.operation.limits import LARGEST_HEAD
-from stream_pegasos.operation.live_learner import EndingError, LiveLearner
+from stream_pegasos.runtime.limits import LARGEST_HEAD
+from stream_pegasos.runtime.live_learner import EndingError, LiveLearner
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.text import TextClassifier

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from stream_pegasos.mail.verdict import REQUIRED, Verdict
 from stream_pegasos.mail.verdict_headers import certain, insert_headers, shown_word, verdict_side
-from stream_pegasos.operation.limits import LARGEST_HEAD
+from stream_pegasos.runtime.limits import LARGEST_HEAD
 
 __all__ = [
     "EX_DATAERR",

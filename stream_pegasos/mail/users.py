@@ -20,8 +20,8 @@ from stream_pegasos.learners.files import write_model
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.mail.verdict import Verdicts
-from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.checkpoints import Checkpoints
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 __all__ = ["UserModels"]
 

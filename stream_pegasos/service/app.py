@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.operation.refusals import SECONDS, Refusals
+from stream_pegasos.runtime.live_learner import LiveLearner
+from stream_pegasos.runtime.refusals import SECONDS, Refusals
 from stream_pegasos.service.access_log import AccessLog
 from stream_pegasos.service.connections import REFUSALS
 from stream_pegasos.service.docs import docs

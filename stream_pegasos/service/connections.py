@@ -9,8 +9,8 @@ import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from stream_pegasos.operation.limits import LARGEST_HEAD
-from stream_pegasos.operation.refusals import Refusals
+from stream_pegasos.runtime.limits import LARGEST_HEAD
+from stream_pegasos.runtime.refusals import Refusals
 
 __all__ = ["CONNECTION", "REFUSALS", "HttpConnection"]
 

@@ -13,10 +13,10 @@ from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.evaluation.metric_names import ORDERED
 from stream_pegasos.features.message import Message, message_size
 from stream_pegasos.learners.label_meaning import Label, look_alike, one_slip_away
-from stream_pegasos.operation.answers import label_named, shown, shown_answer
-from stream_pegasos.operation.label_checks import each_label
-from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.operation.micro_batching import slices
+from stream_pegasos.runtime.answers import label_named, shown, shown_answer
+from stream_pegasos.runtime.label_checks import each_label
+from stream_pegasos.runtime.live_learner import LiveLearner
+from stream_pegasos.runtime.micro_batching import slices
 from stream_pegasos.streams.example import Id, Truth
 
 __all__ = ["Labelling", "LookAlikeError", "learning_as_given"]

@@ -19,10 +19,10 @@ from stream_pegasos.features.message import Message as TextOrFields
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, mail_bytes
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.operation.journal import check_exact
-from stream_pegasos.operation.limits import LONGEST_ID, Allowed
-from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.operation.wrong_answers import MOST_WRONG
+from stream_pegasos.runtime.journal import check_exact
+from stream_pegasos.runtime.limits import LONGEST_ID, Allowed
+from stream_pegasos.runtime.live_learner import LiveLearner
+from stream_pegasos.runtime.wrong_answers import MOST_WRONG
 from stream_pegasos.streams.example import Truth, id_meant, is_no_id
 
 LARGEST = (1 << 63) - 1  # the largest integer of a label or an id; the smallest is -LARGEST - 1

@@ -11,10 +11,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from stream_pegasos import __version__, engine
 from stream_pegasos.evaluation.metric_names import spelled
-from stream_pegasos.operation.answers import shown
-from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.runtime.answers import shown
+from stream_pegasos.runtime.checkpoints import Checkpoints
+from stream_pegasos.runtime.live_learner import LiveLearner
+from stream_pegasos.runtime.teaching import Teaching
 
 MOST_CLASSES = 20  # with their own counters
 OTHERS = "other"

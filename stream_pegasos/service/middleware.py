@@ -14,7 +14,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.service.access_log import LONGEST_PATH, AccessLog
 from stream_pegasos.service.connections import CONNECTION
 from stream_pegasos.service.metrics import Metrics

@@ -14,9 +14,9 @@ from starlette.responses import Response
 from stream_pegasos import __version__, engine
 from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.encoders import EncoderAwayError
-from stream_pegasos.operation.answers import shown
-from stream_pegasos.operation.live_learner import EndingError, LiveLearner
-from stream_pegasos.operation.wrong_answers import as_csv
+from stream_pegasos.runtime.answers import shown
+from stream_pegasos.runtime.live_learner import EndingError, LiveLearner
+from stream_pegasos.runtime.wrong_answers import as_csv
 from stream_pegasos.service.labelling import Labelling, LookAlikeError
 from stream_pegasos.service.messages import (
     Corrected,

@@ -9,8 +9,8 @@ from typing import Any
 import prometheus_client
 from prometheus_client.core import GaugeMetricFamily
 
-from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.stream_runner import StreamRunner
+from stream_pegasos.runtime.checkpoints import Checkpoints
+from stream_pegasos.runtime.stream_runner import StreamRunner
 from stream_pegasos.service.metrics import checkpoint_metrics, counter, new_registry, teaching_metrics
 
 __all__ = ["RunnerMetrics", "serving_metrics"]

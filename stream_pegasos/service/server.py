@@ -9,7 +9,7 @@ from types import FrameType
 import uvicorn
 from starlette.applications import Starlette
 
-from stream_pegasos.operation.limits import Limits
+from stream_pegasos.runtime.limits import Limits
 from stream_pegasos.service.connections import HttpConnection
 
 

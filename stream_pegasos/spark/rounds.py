@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from stream_pegasos.evaluation.scores import score_of_state
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.text import TextClassifier
-from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.runtime.checkpoints import Checkpoints
 from stream_pegasos.spark.columns import arranged, hashed_columns
 from stream_pegasos.spark.model_parts import PART, PIECES, ModelPart, learned_part, merged_pair, read_parts
 from stream_pegasos.spark.shared_files import find_context

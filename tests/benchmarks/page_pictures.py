@@ -9,8 +9,8 @@ from typing import Any
 import corpora
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 sys.path.append(str(Path(__file__).parents[1]))

@@ -32,7 +32,7 @@ from report import Table, arguments_of
 from timing import median_seconds, megabytes, seconds, waits
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier, load
-from stream_pegasos.operation.checkpoints import Checkpoints
+from stream_pegasos.runtime.checkpoints import Checkpoints
 
 STAGES = (10_000, 100_000, 1_000_000, 5_000_000, 10_000_000)
 BLOCK, N_WORDS = 10_000, 12

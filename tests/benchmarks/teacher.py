@@ -17,7 +17,7 @@ from corpora import read_records
 from report import Table, arguments_of
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.questions import Agreement, Questions
+from stream_pegasos.runtime.questions import Agreement, Questions
 
 STREAMS = ("sms_spam", "enron_1to3", "rt_polarity", "waimai_zh", "banking77", "tweets_emotion")
 ERRORS, SHARES = (0.0, 0.1, 0.2), (0.01, 0.05, 0.2)

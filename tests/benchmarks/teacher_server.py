@@ -20,10 +20,10 @@ from corpora import read_records
 from report import Table, arguments_of
 
 from stream_pegasos import Teacher, TextClassifier
-from stream_pegasos.operation.questions import Questions
-from stream_pegasos.operation.run_teaching import RunTeaching
-from stream_pegasos.operation.stream_runner import StreamRunner
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.runtime.questions import Questions
+from stream_pegasos.runtime.run_teaching import RunTeaching
+from stream_pegasos.runtime.stream_runner import StreamRunner
+from stream_pegasos.runtime.teaching import Teaching
 from stream_pegasos.streams import Answer, Batch, Example
 
 LABELS = {

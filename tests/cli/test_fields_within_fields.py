@@ -13,7 +13,7 @@ from serving import learn, predict, serving
 
 from stream_pegasos import Category, HashedBagOfWords, MailFeatures, Number, TextClassifier, TextFeatures, Time, load
 from stream_pegasos.features.message import is_nothing
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.sklearn import OnlineTextClassifier
 
 ROWS = [({"text": "see this", "from": {"name": "ann"}}, "ham"), ({"text": "see this", "from": {"name": "bob"}}, "spam")]

@@ -10,7 +10,7 @@ from commands import reference_of, stream, write_jsonl
 
 from stream_pegasos import AdaptiveClassifier, Category, MultiLabelClassifier, TextClassifier, TextFeatures, load
 from stream_pegasos.cli.label import LabelFile
-from stream_pegasos.operation.active_learning import ActiveLearning
+from stream_pegasos.runtime.active_learning import ActiveLearning
 
 pytest.importorskip("msgspec")
 pytest.importorskip("httpx")

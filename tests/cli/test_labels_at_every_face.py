@@ -12,7 +12,7 @@ from serving import ok as answered
 
 from stream_pegasos import TextClassifier, load
 from stream_pegasos.learners.label_meaning import LabelsMeant, known_label, label_meant
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import LabelFormat, read
 
 # What is given, the labels that are known, and the one that is meant.

@@ -16,7 +16,7 @@ from stream_pegasos import (
     TextClassifier,
     load,
 )
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 SAID = "these look like numbers to be predicted, ids or texts"
 

@@ -161,7 +161,7 @@ def test_answers_go_on_where_the_disk_was_full(here, monkeypatch):
     disk = Disk()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(disk), "utf-8"))
     monkeypatch.setattr(sys, "argv", ["stream-pegasos", "run", "mail.jsonl", "--no-follow", "--limit", "60"])
-    monkeypatch.setattr("stream_pegasos.operation.stream_runner.sleep", make_room)
+    monkeypatch.setattr("stream_pegasos.runtime.stream_runner.sleep", make_room)
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 0

@@ -11,7 +11,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("prometheus_client")
 
 from stream_pegasos import load
-from stream_pegasos.operation import teaching
+from stream_pegasos.runtime import teaching
 from stream_pegasos.streams import synthetic
 
 ROWS = [*synthetic(2_000, seed=4)]

@@ -17,7 +17,7 @@ from stream_pegasos.features import encoders
 from stream_pegasos.features.encoder_servers import KEYS, EmbeddingServer, EncoderAwayError
 from stream_pegasos.features.encoders import LONGEST, EncoderError, text_encoder
 from stream_pegasos.features.vectors import VectorsError
-from stream_pegasos.operation import stream_runner
+from stream_pegasos.runtime import stream_runner
 from stream_pegasos.streams import Example, StreamError
 
 TEXTS = ["win a prize", "lunch at noon", "", "win a prize", "Grüße " * 400]
@@ -211,7 +211,7 @@ def test_a_run_that_is_stopped_while_it_waits_has_read_nothing(monkeypatch):
 def test_the_service_answers_503_and_learns_nothing():
     from serving import serving
 
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.live_learner import LiveLearner
 
     with embedding_server(Embeddings()) as server:
         model = TextClassifier(TextFeatures(vectors=server.address))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, Category, MailFeatures, OrdinalClassifier, TextClassifier, TextFeatures
 from stream_pegasos.learners.explanations import phrases, pieces
-from stream_pegasos.operation.explaining import explained
+from stream_pegasos.runtime.explaining import explained
 
 ROUTE = ["route: from localhost", "route: from localhost (", "route: localhost", "route: from", "route:  loca"]
 

@@ -9,8 +9,8 @@ from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLab
 from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.operation import monitor as monitor_module
-from stream_pegasos.operation.monitor import Monitor
+from stream_pegasos.runtime import monitor as monitor_module
+from stream_pegasos.runtime.monitor import Monitor
 from stream_pegasos.streams import read, synthetic
 
 TEXTS, LABELS = map(list, zip(*synthetic(n=600, seed=3), strict=True))

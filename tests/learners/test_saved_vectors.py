@@ -168,7 +168,7 @@ LOADING = """
 
     from stream_pegasos import TextClassifier, load
     from stream_pegasos.features.vectors import VectorsError
-    from stream_pegasos.operation.checkpoints import Checkpoints
+    from stream_pegasos.runtime.checkpoints import Checkpoints
 
     roads = load, TextClassifier.load, lambda path: Checkpoints(path, reads_only=True).resume()
     files, done = sorted(Path(FOLDER).glob("*.model")), []

@@ -15,7 +15,7 @@ from memory_mailbox import FOLDERS, Killed, Mailbox, Process
 from stream_pegasos import TextClassifier
 from stream_pegasos.mail.imap_connection import CopiedError, RefusedError
 from stream_pegasos.mail.mailbox_filter import shown_subject
-from stream_pegasos.operation.journal import Journal
+from stream_pegasos.runtime.journal import Journal
 
 actions = st.sampled_from(["spam", "ham", "to Junk", "to INBOX", "to Archive", "number INBOX", "number Junk", "look"])
 

@@ -11,7 +11,7 @@ from stream_pegasos.mail.imap_ledger import LabelledMail, Ledger
 from stream_pegasos.mail.imap_memory import INBOX, JUNK, Memory
 from stream_pegasos.mail.verdict import Verdicts, make_message
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.operation.journal import Journal
+from stream_pegasos.runtime.journal import Journal
 
 
 def test_the_memory_is_bounded_and_comes_back():

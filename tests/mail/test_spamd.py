@@ -13,7 +13,7 @@ from stream_pegasos import TextClassifier
 from stream_pegasos.mail.spamd import judge_mail
 from stream_pegasos.mail.users import FILE, folder_name
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.operation.active_learning import ActiveLearning
+from stream_pegasos.runtime.active_learning import ActiveLearning
 from stream_pegasos.service.metrics import Metrics
 
 SCORE = rb"Spam: (True|False) ; (-?\d+\.\d) / 5\.0\r\n"

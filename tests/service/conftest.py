@@ -6,7 +6,7 @@ def client():
     from serving import serving
 
     from stream_pegasos import TextClassifier
-    from stream_pegasos.operation.live_learner import LiveLearner
+    from stream_pegasos.runtime.live_learner import LiveLearner
 
     with serving(LiveLearner(TextClassifier())) as client:
         yield client

@@ -37,10 +37,10 @@ from serving import (
 from stream_pegasos import TextClassifier, TextFeatures, load
 from stream_pegasos.cli.explain import explain
 from stream_pegasos.learners.loading import load_with_progress
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.durable_learning import DurableLearning
-from stream_pegasos.operation.journal import Journal
-from stream_pegasos.operation.live_learner import EndingError, LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.durable_learning import DurableLearning
+from stream_pegasos.runtime.journal import Journal
+from stream_pegasos.runtime.live_learner import EndingError, LiveLearner
 from stream_pegasos.streams import synthetic
 
 httpx = pytest.importorskip("httpx")

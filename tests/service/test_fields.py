@@ -5,8 +5,8 @@ from serving import learn, ok, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier, TextFeatures
 from stream_pegasos.learners.explanations import shown_ngram
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 SPAM = {"subject": "free", "body": "win a prize \ud800"}
 HAM = {"subject": "lunch?", "body": "are you free at noon"}

@@ -7,9 +7,9 @@ from running import bits
 from serving import GOOD, MESSAGES, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.durable_learning import DurableLearning
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.durable_learning import DurableLearning
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 
 def outcomes(answers):

@@ -11,7 +11,7 @@ from serving import MESSAGES, learn, name_all_features, ok, predict, refused, se
 
 import stream_pegasos
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, TextClassifier
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.service.operations import make_operations
 
 parser = pytest.importorskip("prometheus_client.parser")

@@ -6,9 +6,9 @@ from running import bits, wait
 from serving import GOOD, MESSAGES, STREAM, learn, learned, ok, predict, refused, resumed, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.limits import Limits
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.limits import Limits
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 NEW = ["free lunch", "win a meeting", "claim it"]
 

@@ -12,10 +12,10 @@ from kinds import several_classes, several_labels
 from serving import GOOD, begin, learn, ok, part, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation import label_checks
-from stream_pegasos.operation.limits import Limits
-from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.operation.micro_batching import MicroBatching
+from stream_pegasos.runtime import label_checks
+from stream_pegasos.runtime.limits import Limits
+from stream_pegasos.runtime.live_learner import LiveLearner
+from stream_pegasos.runtime.micro_batching import MicroBatching
 from stream_pegasos.service import bodies, create_app
 from stream_pegasos.service.operations import make_operations
 

@@ -5,7 +5,7 @@ from serving import learn, ok, predict, refused, serving
 
 from stream_pegasos import Category, MailFeatures, TextClassifier
 from stream_pegasos.mail_text.ids import mail_id
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 SPAM = b"From: shop@x.example\nSubject: =?utf-8?q?Fr=65e?=\n\nSee http://1.2.3.4/prize \xff"
 HAM = b"From: Ann <ann@y.example>\nSubject: lunch\n\nAre you free at noon?"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from serving import COMMAND
 
-from stream_pegasos.operation.limits import LARGEST_HEAD
+from stream_pegasos.runtime.limits import LARGEST_HEAD
 
 GET = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n"
 POST = b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"

@@ -35,7 +35,7 @@ from pages import (
 from serving import name_all_features
 
 from stream_pegasos import TextClassifier, TextFeatures
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys

@@ -28,8 +28,8 @@ from pages import (
 from serving import MESSAGES, learned
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 

@@ -22,8 +22,8 @@ from pages import (
 from serving import learned
 
 from stream_pegasos import MultiLabelClassifier, TextClassifier
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys

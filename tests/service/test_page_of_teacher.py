@@ -5,9 +5,9 @@ from chat_server import Chat, chat_server
 from pages import MARKUP, assert_no_markup_ran, assert_quiet, httpx, open_page, served, shown, text, wait
 
 from stream_pegasos import Teacher, TextClassifier
-from stream_pegasos.operation.live_learner import LiveLearner
-from stream_pegasos.operation.questions import Questions
-from stream_pegasos.operation.teaching import Teaching
+from stream_pegasos.runtime.live_learner import LiveLearner
+from stream_pegasos.runtime.questions import Questions
+from stream_pegasos.runtime.teaching import Teaching
 
 pytest.importorskip("selenium")
 

@@ -6,7 +6,7 @@ import pytest
 from pages import learn, open_page, served, text, wait
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 pytestmark = pytest.mark.heavy

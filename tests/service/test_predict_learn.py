@@ -22,8 +22,8 @@ from serving import (
 
 from stream_pegasos import AdaptiveClassifier, PegasosClassifier, TextClassifier
 from stream_pegasos.learners.explanations import phrases
-from stream_pegasos.operation.limits import Limits
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.limits import Limits
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import synthetic
 
 

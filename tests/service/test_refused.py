@@ -16,8 +16,8 @@ from stream_pegasos import (
     TextClassifier,
     TextFeatures,
 )
-from stream_pegasos.operation.active_learning import ActiveLearning
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.active_learning import ActiveLearning
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.service import AccessLog, create_app
 from stream_pegasos.service.app import PAGE_FILES
 
@@ -290,7 +290,7 @@ def test_a_fault_of_ours_tells_strangers_nothing(monkeypatch, caplog):
         raise RuntimeError("private words")
 
     with serving(LiveLearner(TextClassifier()), raise_server_exceptions=False) as client:
-        monkeypatch.setattr("stream_pegasos.operation.live_learner.predict_block", fail)
+        monkeypatch.setattr("stream_pegasos.runtime.live_learner.predict_block", fail)
         response = client.post("/predict", json={"text": "a"})
         refused(response, 500, "internal error")
         assert "private" not in response.text

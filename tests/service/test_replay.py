@@ -13,8 +13,8 @@ from running import bits
 from serving import asking, refused, send, serving
 
 from stream_pegasos import AdaptiveClassifier, Category, Number, TextClassifier, TextFeatures, Time
-from stream_pegasos.operation.checkpoints import Checkpoints
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.checkpoints import Checkpoints
+from stream_pegasos.runtime.live_learner import LiveLearner
 
 FIELDS = ("text", "size", "tags", "at")
 

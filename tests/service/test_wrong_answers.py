@@ -7,7 +7,7 @@ from kinds import several_labels
 from serving import MESSAGES, killed, learn, ok, predict, refused, send, serving
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.operation.live_learner import LiveLearner
+from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import read
 
 
