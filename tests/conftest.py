@@ -159,6 +159,7 @@ def data_folder():
 
 def pytest_addoption(parser):
     parser.addoption("--reverse", action="store_true", help="run the tests from the last to the first")
+    parser.addoption("--every", type=int, default=1, metavar="N", help="run one of N tests, spread over all files")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -175,6 +176,9 @@ def pytest_collection(session):
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--reverse"):
         items.reverse()
+    every = config.getoption("--every")
+    config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % every])
+    items[:] = items[::every]
 
 
 def pytest_configure(config):

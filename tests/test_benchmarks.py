@@ -162,7 +162,7 @@ def test_late_labels_are_not_known_before(answer):
 
 
 @pytest.mark.parametrize(
-    "command", ["service.py --seconds 0.3 --rounds 1", "accuracy.py --split --limit 150", "scale.py --messages 10000"]
+    "command", ["service.py --seconds 0.3 --rounds 1", "accuracy.py --split --limit 60", "scale.py --messages 10000"]
 )
 def test_script_runs(command):
     pytest.importorskip("uvicorn", reason="the extra 'service' is not installed")

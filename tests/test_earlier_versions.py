@@ -81,3 +81,11 @@ def test_a_mailbox_is_remembered_and_learned_from(folder):
     ledger.record([], [LabelledMail(mail, str(number), label) for number, (mail, label) in enumerate([*MAILS, new])])
     assert ledger.learning.n_learned == 1
     ledger.close()
+
+
+def test_modules_of_long_runs_are_found_by_their_name_of_0_2():
+    with pytest.warns(DeprecationWarning, match=r"stream_pegasos\.runtime"):
+        from stream_pegasos.operation.active_learning import ActiveLearning
+    from stream_pegasos.runtime import active_learning
+
+    assert ActiveLearning is active_learning.ActiveLearning
