@@ -92,6 +92,8 @@ def in_markdown(docstring):
     for title, text in zip(rest[::2], rest[1::2], strict=True):
         if title == "Examples":
             parts.append(f"```pycon\n{text.strip()}\n```\n")
+        elif title == "Notes":
+            parts.append(f"*{title}*\n\n{text.strip()}\n")
         elif title == "References":
             parts.append(re.sub(r"^\[\^(\d+)\]: ", r"\1. ", text.strip(), flags=re.MULTILINE) + "\n")
         else:
@@ -100,13 +102,15 @@ def in_markdown(docstring):
 
 
 def entries(text):
-    lines = []
-    for line in text.strip().splitlines():
+    lines = text.strip().splitlines()
+    shown = []
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         if line and not line[0].isspace():
-            lines.append(f"- `{line.strip()}`:" if not line.endswith(".") else line)
+            colon = ":" if after[:1].isspace() else ""
+            shown.append(f"- `{line.strip()}`{colon}" if not line.endswith(".") else line)
         else:
-            lines.append(f"  {line.strip()}".rstrip())
-    return "\n".join(lines) + "\n"
+            shown.append(f"  {line.strip()}".rstrip())
+    return "\n".join(shown) + "\n"
 
 
 def anchor(heading):

@@ -1,1 +1,1 @@
-"""What every layer may use: checks of parameters, locks, hints about extras that are missing."""
+"""Tools for every layer: checks of parameters, locks, packing, hints about missing extras."""

@@ -1,4 +1,4 @@
-"""Work on many items at once and, where that fails, on each by itself."""
+"""Work on many items at once and, if that fails, on each item alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 
 class Sliceable(Protocol):
-    """Items of which some are a batch again, such as a list."""
+    """Items whose slices are of the same kind, such as a list."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, places: slice, /) -> Self: ...
@@ -22,8 +22,8 @@ def batch_then_single(
     failures: type[Exception] | tuple[type[Exception], ...],
     single: Callable[[Items], Any] | None = None,
 ) -> Iterator[tuple[Items, Any]]:
-    """Yield all items with the result of the work on them. Where that fails, having done nothing, yield each by itself,
-    with its result, or with the exception of `failures` that says why there is none; any other ends the whole.
+    """Yield all items with the result of the work on them. If the work fails, it must have done nothing; then yield
+    each item alone, with its result or with its exception, if that is one of `failures`. Any other exception is raised.
     """
     try:
         result = work(items)

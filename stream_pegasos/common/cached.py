@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):
-    """That of `functools` as Python 3.12 has it: 3.11 computes under a lock of the class, which a fork may find taken.
+    """The `cached_property` of `functools` in Python 3.12. The one of Python 3.11 computes under a lock of the class,
+    which another thread may hold during a fork.
 
     >>> class Half:
     ...     @cached_property

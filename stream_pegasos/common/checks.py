@@ -11,9 +11,9 @@ import numpy as np
 
 from stream_pegasos.common.display import quoted, shortened
 
-# With l2 and the weights of examples inside these limits every sum stays finite.
+# With l2 and the weights of examples inside these limits, every sum stays finite.
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
-SMALLEST_WEIGHT = 1e-30  # what a smaller one above 0 counts as
+SMALLEST_WEIGHT = 1e-30  # smaller weights above 0 count as this
 LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
 
 
@@ -21,7 +21,7 @@ LONGEST_SHOWN = 200  # characters of a value in an error
 
 
 def must_be(name: str, expected: str, value: object, way_out: str = "") -> str:
-    """The text of an error about a value; for one of a wrong type `value` is its class.
+    """The text of an error about a value. For a value of a wrong type, pass the type.
 
     >>> must_be("l2", "above 0", -1.0)
     'l2 must be above 0, got -1.0'
@@ -38,8 +38,8 @@ def indefinite(noun: str) -> str:
 
 @contextmanager
 def user_code(subject: str) -> Iterator[None]:
-    """Have any exception of a user's function cost its message alone, as a ValueError of it does; where the memory is
-    full, or the process is to end, all ends.
+    """Turn any exception of a user's function into a ValueError, so that it costs one message only. A MemoryError and
+    the end of the process still end everything.
     """
     try:
         yield
@@ -50,15 +50,16 @@ def user_code(subject: str) -> Iterator[None]:
 
 
 def as_value_error(error: Exception, text: str) -> ValueError:
-    """A ValueError that is of the type of another exception, too, so that both find it; not where that has a meaning of
-    its own to whoever reads messages: the end of an iterator, or a disk or server that fails.
+    """A ValueError that also has the type of another exception, so that handlers of both types catch it. It is a plain
+    ValueError if the other type has a meaning of its own for readers of messages: the end of an iterator, or a disk or
+    server that fails.
     """
     if isinstance(error, (OSError, StopIteration, StopAsyncIteration)):
         return ValueError(text)
     own = {"__init__": Exception.__init__, "__str__": lambda self: text}
     try:
         value_error: ValueError = type(type(error).__name__, (ValueError, type(error)), own)(text)
-    except TypeError:  # Python has no room for both
+    except TypeError:  # Python cannot combine the two types
         return ValueError(text)
     value_error.__dict__.update(error.__dict__)
     return value_error
@@ -100,7 +101,7 @@ def check_member(name: str, value: object, allowed: tuple[Any, ...]) -> None:
 
 
 def check_sequence(name: str, value: object, of: str) -> None:
-    """Raise a TypeError for a single one, and for a set, in whose order X, y and w would not belong together."""
+    """Raise a TypeError for a single value, and for a set: it has no order, so X, y and w would not match."""
     if isinstance(value, (str, bytes, Mapping, set, frozenset)):
         raise TypeError(must_be(name, f"a sequence of {of}", type(value), "pass a list"))
 

@@ -1,4 +1,4 @@
-"""The files that are written beside a model file: every name that is made from its name."""
+"""The files beside a model file: every name that is made from its name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _named = re.compile(r"(.+)\.(?:previous|journal-[0-9a-f]{8}-[0-9]+)|\.(.+)\.lock
 
 
 class Companions:
-    """The files beside a model file: the lock of whoever writes it, what is about to replace it, the checkpoint before
-    it, and its journal. The list is complete: nothing else may make a name from that of another file.
+    """The files beside a model file: the lock of its writer, the temporary file that will replace it, the previous
+    checkpoint, and the journal. The list is complete: no other code may make a file name from another file's name.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.path.realpath(path))
         name = self.path.name
-        self._checksum = f"{zlib.crc32(os.fsencode(name)):08x}"  # for names that may not be longer
+        self._checksum = f"{zlib.crc32(os.fsencode(name)):08x}"  # for names that would be too long otherwise
         lock = f".{name}.lock"
         is_long = len(os.fsencode(lock)) > LONGEST_NAME
         self.lock = self.path.with_name(f".{self._checksum}.lock" if is_long else lock)
@@ -31,24 +31,26 @@ class Companions:
         self._is_temporary = re.compile(rf"\.{self._checksum}-[0-9a-f]{{32}}\.tmp").fullmatch
 
     def journal(self, name: str, number: int) -> Path:
-        """A file of the journal: all have the name, which is 8 hexadecimal digits, and each a number."""
+        """The path of a journal file. All files of a journal share the name, 8 hexadecimal digits, and each has a
+        number.
+        """
         return self.path.with_name(f"{self._journal}{name}-{number}")
 
     def journals(self) -> dict[tuple[str, int], Path]:
-        """The files of journals that exist, by name and number."""
+        """The existing journal files, by name and number."""
         candidates = [(self._is_journal(path.name), path) for path in self._siblings()]
         return {(match[1], int(match[2])): path for match, path in candidates if match}
 
     def temporary(self) -> Path:
-        """A new name for what is about to replace the file."""
+        """A new name for the file that will replace the model file."""
         return self.path.with_name(f".{self._checksum}-{os.urandom(16).hex()}.tmp")
 
     def temporaries(self) -> list[Path]:
-        """The temporary files that exist."""
+        """The existing temporary files."""
         return [path for path in self._siblings() if self._is_temporary(path.name)]
 
     def kind(self, path: Path) -> str | None:
-        """What a path without links is to the model file; `None` if it is not beside it."""
+        """The role of a path without links beside the model file, as a phrase; `None` if it has none."""
         if path.parent != self.path.parent:
             return None
         if path in (self.lock, self.previous):
@@ -62,6 +64,6 @@ class Companions:
 
 
 def model_beside(path: Path) -> Path | None:
-    """The model file to which a path is a companion by its name, whether it exists or not."""
+    """The model file that a path belongs to, by its name. Neither file needs to exist."""
     match = _named(path.name)
     return path.with_name(match[1] or match[2]) if match else None

@@ -1,4 +1,4 @@
-"""Texts of strangers, as they may be shown: on one line, and without characters that a terminal obeys."""
+"""Display of untrusted texts: on one line, and without control characters for the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def one_line(text: str, instead: str | None = None) -> str:
 
 
 def format_value(value: object) -> str:
-    """A value as text; an integer of more digits than Python writes is hexadecimal."""
+    """A value as text. An integer with more digits than Python writes is shown in hexadecimal."""
     try:
         return str(value)
     except ValueError:
@@ -23,7 +23,7 @@ def format_value(value: object) -> str:
 
 
 def quoted(value: object) -> str:
-    """A label as `repr` writes it; an integer of more digits than Python writes is hexadecimal."""
+    """A label as `repr` writes it. An integer with more digits than Python writes is shown in hexadecimal."""
     try:
         return repr(value)
     except ValueError:
@@ -31,7 +31,7 @@ def quoted(value: object) -> str:
 
 
 def printable(value: object, longest: int | None = None, instead: str | None = None) -> str:
-    """A label or a feature as a text on one line, of at most so many characters.
+    """A label or a feature as a text on one line, of at most `longest` characters.
 
     >>> printable("a\\tlong label", 7), printable(True), printable(None)
     ('a\\\\tlon…', 'true', '?')
@@ -44,5 +44,5 @@ def printable(value: object, longest: int | None = None, instead: str | None = N
 
 
 def shortened(text: str, longest: int) -> str:
-    """At most so many characters of a text, the last of them an ellipsis where it has more."""
+    """The text, cut to at most `longest` characters; the last is an ellipsis if something was cut."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,4 +1,4 @@
-"""The lock of a model file: whoever writes one holds it, from before it is read until it is written."""
+"""The lock of a model file. A writer holds it from before the first read until the file is written."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ PATIENCE = 1.0  # seconds to wait for another process that only writes the file
 
 
 class FileLock:
-    """Keeps other processes from writing a file, by a lock on a file beside it; devices and pipes need none. `tell`
-    gets a line where the file system has no locks.
+    """A lock that keeps other processes from writing a file; it is held on a file beside it. Devices and pipes need no
+    lock. `tell` gets a line if the file system has no locks.
     """
 
     def __init__(self, path: str | os.PathLike[str], tell: Callable[[str], None] = lambda text: None) -> None:
@@ -35,14 +35,14 @@ class FileLock:
         self._file: int | None = None
 
     def claim(self) -> None:
-        """Take the lock, until `release`; a BlockingIOError if another process has it."""
+        """Take the lock until `release`. Raise a BlockingIOError if another process has it."""
         if fcntl is None or self._file is not None or (self.path.exists() and not self.path.is_file()):
             return
         try:
             file = os.open(self._at, os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError as error:  # nor could the file be written; a second process must not begin beside this one
+        except OSError as error:  # no write would succeed, and another process could start
             raise OSError(f"cannot write {self.path}, nor a lock beside it: {error.strerror or error}") from None
-        if not (os.pread(file, LONGEST_NUMBER + 1, 0) or b"0").isdigit():  # it would be removed in the end
+        if not (os.pread(file, LONGEST_NUMBER + 1, 0) or b"0").isdigit():  # not a lock: `release` would remove it
             os.close(file)
             raise OSError(
                 f"cannot write {self.path}: {self._at} must be an empty file, got one with content; move it away"
@@ -62,7 +62,7 @@ class FileLock:
             reason = error.strerror or error
             self._tell(f"cannot lock {self._at} ({reason}): see to it that no other process writes {self.path.name}")
             return
-        with contextlib.suppress(OSError):  # a full disk leaves the lock without a name
+        with contextlib.suppress(OSError):  # on a full disk the lock works without the process number
             os.ftruncate(file, 0)
             os.pwrite(file, b"%d" % os.getpid(), 0)
         self._file = file
@@ -76,7 +76,7 @@ class FileLock:
 
 
 def _named(owner: bytes) -> str:
-    """Which process holds a lock, by what it wrote there."""
+    """The process that holds a lock, by the number that it wrote there."""
     if not owner.isdigit():
         return ""
     return f"{', or another part of this one' * (int(owner) == os.getpid())} (process {int(owner)})"
@@ -84,7 +84,9 @@ def _named(owner: bytes) -> str:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock of a file while it is written once. Threads of this process wait for each other, in their order."""
+    """Hold the lock of a file while it is written once. Threads of this process wait for each other, first come, first
+    served.
+    """
     lock = FileLock(path)
     with _turn(lock.path):
         end = time.monotonic() + PATIENCE
@@ -96,7 +98,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
                 if time.monotonic() >= end:
                     raise
                 time.sleep(0.01)
-            except OSError:  # whoever writes the file is told why it cannot be written
+            except OSError:  # the write itself will raise the reason
                 break
         try:
             yield
@@ -104,7 +106,7 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
             lock.release()
 
 
-_queues: dict[Path, deque[threading.Event]] = {}  # of each file a thread writes: its turn, and those of who waits
+_queues: dict[Path, deque[threading.Event]] = {}  # by file: the thread whose turn it is, then those that wait
 _changing = Lock()
 
 
@@ -128,4 +130,4 @@ def _turn(path: Path) -> Iterator[None]:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_queues.clear)  # whose threads are not there
+    os.register_at_fork(after_in_child=_queues.clear)  # the child has none of these threads

@@ -1,5 +1,5 @@
-"""Addresses of servers over HTTP, and their keys. A file names, it never acts: only an address that the caller names is
-opened. And a key belongs to a host.
+"""Addresses of HTTP servers, and their keys. An address in a file is never opened: the caller must name it. A key
+belongs to one host.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stream_pegasos.common.checks import must_be
 __all__ = ["HostAddress", "is_address", "is_loopback", "key_for"]
 
 PORTS = {"http": 80, "https": 443}
-# No other sign of a server's, so that nobody can read it as another host than this does.
+# Only these characters, so that no other parser reads a different host in the text.
 SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?")
 
 
@@ -24,7 +24,7 @@ def is_address(name: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, without a port, is this machine."""
+    """Whether a host, given without a port, is this machine."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -32,7 +32,7 @@ def is_loopback(host: str) -> bool:
 
 
 class HostAddress(NamedTuple):
-    """An address over HTTP: what is asked there, and the server; what stood behind a `#` is apart."""
+    """An HTTP address: the URL, and the text behind the `#`, which is kept apart."""
 
     url: str
     fragment: str
@@ -42,8 +42,8 @@ class HostAddress(NamedTuple):
 
     @classmethod
     def read(cls, text: str, name: str, keys: str) -> HostAddress:
-        """The address in a text; a ValueError if it has no host, or a user or password, with the parameter's name and
-        the variable where a key belongs.
+        """Read an address from a text. Raise a ValueError if it has no host, or has a user or password; the error has
+        the name of the parameter and of the variable for the key.
         """
         parts = urlsplit(text)
         if "@" in parts.netloc:
@@ -59,18 +59,18 @@ class HostAddress(NamedTuple):
 
     @property
     def is_read_on_the_way(self) -> bool:
-        """Whether others may read what is sent there."""
+        """Whether others on the network may read the content that is sent there."""
         return self.scheme == "http" and not is_loopback(self.host)
 
 
 def key_for(address: HostAddress, keys: str) -> str | None:
-    """The key in the environment variable `{keys}_KEY`, if `{keys}_HOST` names the host of the address, or the host and
-    its port; `None` if there is no key, or it is for another host.
+    """The key in the environment variable `{keys}_KEY`, if `{keys}_HOST` names the host of the address, with or without
+    its port. `None` if there is no key, or if it is for another host.
 
     Raises
     ------
     ValueError
-        If nothing says which host the key is for, or it would go over plain HTTP to another machine.
+        If there is a key without a host, or if it would go over plain HTTP to another machine.
     """
     key, owner = os.environ.get(f"{keys}_KEY"), os.environ.get(f"{keys}_HOST")
     if not key:
@@ -89,7 +89,7 @@ def key_for(address: HostAddress, keys: str) -> str | None:
 
 
 def _server(text: str) -> tuple[str, int | None] | None:
-    """A host in lower case, and its port; `None` if it is none."""
+    """A host in lower case, and its port; `None` if the text is no host."""
     match = SERVER.fullmatch(text)
     if match is None or int(match[2] or 1) not in range(1, 1 << 16):
         return None

@@ -1,4 +1,4 @@
-"""Arrays that are read some rows at a time, so that a whole state need not be in memory twice."""
+"""Arrays that are read a few rows at a time, so that a state is never in memory twice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from stream_pegasos.common.state import State
 
 __all__ = ["SOME", "Column", "Columns", "read", "whole"]
 
-SOME, ALL = 1 << 16, 1 << 48  # numbers of a column that are read at a time, or a few more
+SOME, ALL = 1 << 16, 1 << 48  # numbers of a column to read at a time, roughly
 
 
 @dataclass(frozen=True)
 class Column:
-    """An array whose owner has it in another form. As long as the owner does not change `parts` gives its next rows by
-    its name, so many numbers at a time, beside those of other columns that share it: once at least.
+    """An array that its owner stores in another form. `parts` gives the next rows, by name, with the rows of other
+    columns that share it; it may be called until the owner changes.
     """
 
     shape: tuple[int, ...]
@@ -31,7 +31,9 @@ Columns = Mapping[str, NDArray[Any] | Column]
 
 
 def read(arrays: Columns, n: int) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Names, and the next rows of each, some `n` numbers; columns that share their parts are read together."""
+    """Yield names with the next rows of each array, about `n` numbers at a time. Columns that share their parts are
+    read together.
+    """
     sharing: dict[Any, list[str]] = {}
     for name, array in arrays.items():
         if isinstance(array, Column):

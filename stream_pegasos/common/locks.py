@@ -1,4 +1,4 @@
-"""A lock that estimators can own, and that no fork finds taken."""
+"""A lock for estimators that no fork leaves locked in the child."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 __all__ = ["Lock", "heed_forks", "new_condition"]
 
-PATIENCE = 0.1  # seconds to wait for a lock while holding others, for which its owner may be waiting
+PATIENCE = 0.1  # seconds to wait for a lock while holding others; its owner may wait for one of those
 
 _registry: set[weakref.ref[Any]] = set()  # only atomic operations change it
 _forking = threading.local()
 
 
 class Lock(RLock):  # type: ignore[misc]
-    """A reentrant lock. A copy or a pickle of its owner gets a new one."""
+    """A reentrant lock. A copy or a pickle of its owner gets a new lock."""
 
     def __init__(self) -> None:
         heed_forks(self)
@@ -27,12 +27,14 @@ class Lock(RLock):  # type: ignore[misc]
 
 
 def new_condition() -> threading.Condition:
-    """A condition that threads wait for, whose lock no fork finds taken."""
+    """A condition for threads to wait on; no fork leaves its lock locked in the child."""
     return threading.Condition(Lock())
 
 
 def heed_forks(lock: object) -> None:
-    """Make a fork wait while another thread holds the lock: in the child no such thread exists to release it."""
+    """Make a fork wait while another thread holds the lock: that thread does not exist in the child and could not
+    release it.
+    """
     _registry.add(weakref.ref(lock, _registry.discard))
 
 
@@ -40,7 +42,7 @@ def _take_all() -> None:
     _forking.held = []
     while (busy := next((lock for lock in _alive() if not _take(lock, PATIENCE)), None)) is not None:
         _let_go()
-        _take(busy)  # while holding no other, so that its owner may take them
+        _take(busy)  # holding no other lock, which its owner may need
 
 
 def _alive() -> list[Any]:

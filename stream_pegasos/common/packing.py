@@ -1,4 +1,4 @@
-"""Values as JSON that come back as they were: labels, names of features, parameters of estimators."""
+"""Lossless conversion to JSON and back: labels, names of features, parameters of estimators."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from river import base
 from stream_pegasos.common.checks import must_be
 
 has_surrogate = re.compile(r"[\ud800-\udfff]").search
-# The arrays that hold the names of features: their JSON texts, joined, and the offsets between these.
+# The arrays of the feature names: their JSON texts, joined, and the offsets of the texts.
 NAMES, NAME_OFFSETS = "names", "name_offsets"
 
 
 def pack(value: object) -> Any:
-    """A label, feature name or parameter as JSON that `unpack` turns back into the same value of the same type."""
+    """A label, a feature name or a parameter as JSON. `unpack` restores the same value with the same type."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):
         return value if abs(value) < 1 << 53 else {"int": f"{value:x}"}
-    if isinstance(value, str):  # JSON has no lone surrogates
+    if isinstance(value, str):  # JSON cannot hold lone surrogates
         return {"str": value.encode("utf-16-le", "surrogatepass").hex()} if has_surrogate(value) else value
     if isinstance(value, tuple):
         return {"tuple": [pack(part) for part in value]}
@@ -66,7 +66,7 @@ def is_drift_detector(value: object) -> bool:
 
 
 def drift_detector_class(name: str) -> Any:
-    from river import drift  # slow to import, and seldom needed
+    from river import drift  # slow to import, and rarely needed
 
     kinds = (base.DriftDetector, base.BinaryDriftDetector)
     classes = [value for module in (drift, drift.binary) for value in vars(module).values() if isinstance(value, type)]
@@ -77,7 +77,7 @@ def drift_detector_class(name: str) -> Any:
 
 
 def get_parameters(estimator: object) -> dict[str, Any]:
-    """The parameters that an object of River's protocol was made with."""
+    """The constructor parameters of an object with River's protocol."""
     kind: type = type(estimator)
     return {name: getattr(estimator, name) for name in parameter_names(kind)}
 
@@ -88,13 +88,13 @@ def parameter_names(kind: type) -> tuple[str, ...]:
 
 
 def described(value: Any, depth: int = 0) -> str:
-    """An estimator with the parameters that are not the defaults, one a line as River has it, and so those within it;
-    of any other value its `repr`.
+    """An estimator with its parameters that differ from the defaults, one on each line as in River; so are nested
+    estimators. Any other value is shown by its `repr`.
     """
     end = f"\n{'  ' * depth}"
     if isinstance(value, (list, tuple)) and any(isinstance(part, base.Base) for part in value):
         return f"[{','.join(f'{end}  {described(part, depth + 1)}' for part in value)}{end}]"
-    if isinstance(value, (set, frozenset)):  # in whose order nothing is the same twice
+    if isinstance(value, (set, frozenset)):  # their order differs from run to run
         return f"{{{', '.join(sorted(map(repr, value)))}}}"
     if not isinstance(value, base.Base):
         return f'"{value}"' if isinstance(value, str) else getattr(value, "__name__", repr(value))
@@ -103,7 +103,7 @@ def described(value: Any, depth: int = 0) -> str:
     kind = type(value)
     defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
     parameters = {name: part for name, part in get_parameters(value).items() if is_given(part, defaults[name])}
-    if "vectors" in parameters:  # named by a path, read, or found by a file: the same table in any case
+    if "vectors" in parameters:  # the same table, whether it was given as a path, as an object or by a model file
         parameters["vectors"] = vars(value).get("vector_source", parameters["vectors"])
     lines = [f"{end}  {name}={described(part, depth + 1)}" for name, part in parameters.items()]
     return f"{kind.__name__} ({''.join(lines)}{end if lines else ''})"
@@ -114,13 +114,13 @@ def is_given(value: object, default: object) -> bool:
 
 
 def parameters_in_json(kind: type) -> list[str]:
-    """The parameters of features that JSON may give: no functions, and nothing that has an option of the command."""
+    """The parameters of features that JSON may set: no functions, and none that has its own option of the command."""
     other_names = ("on", "namespace", "vectors", "preprocessor", "tokenizer")
     return [name for name in parameter_names(kind) if name not in other_names]
 
 
 def features_to_json(features: object) -> str:
-    """Those of `parameters_in_json` that are not the defaults, as a JSON object."""
+    """The parameters in `parameters_in_json` that differ from the defaults, as a JSON object."""
     defaults = inspect.signature(type(features)).parameters
     parameters = get_parameters(features)
     changed = {
@@ -139,7 +139,7 @@ def pack_parameters(estimator: base.Base) -> dict[str, Any]:
 
 
 def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
-    """What `pack_parameters` packed, with River's drift detectors made anew."""
+    """The parameters that `pack_parameters` packed. River's drift detectors are created again."""
     parameters = {}
     for name, value in packed.items():
         if name == "drift_detector" and isinstance(value, dict):
@@ -151,7 +151,9 @@ def unpack_parameters(packed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drift_detector(name: str, parameters: dict[str, Any]) -> Any:
-    """A detector that was tried: River checks few parameters, and a wrong size makes some detectors end the process."""
+    """A new detector with checked sizes: River checks few parameters, and a wrong size makes some detectors end the
+    process.
+    """
     for parameter in SIZES_OF_DETECTORS & parameters.keys():
         size = parameters[parameter]
         if not isinstance(size, int) or not 1 <= size <= LARGEST_SIZE:
@@ -168,20 +170,20 @@ LARGEST_SIZE = 100_000
 
 
 def look_up(name: str) -> None:
-    """Import the module that defines a public class, whose name a model file gave."""
-    if name[:1].isupper():  # functions are public, too, and need more than a model does
+    """Import the module of a public class whose name is in a model file."""
+    if name[:1].isupper():  # not functions: they are public, too, but import more than a model needs
         getattr(importlib.import_module("stream_pegasos"), name, None)
 
 
 def pack_names(names: list[Any]) -> dict[str, NDArray[Any]]:
-    """Names of features as two arrays: their JSON texts, joined, and the offsets between these."""
+    """Names of features as two arrays: their JSON texts, joined, and the offsets of the texts."""
     texts = [orjson.dumps(pack(name)) for name in names]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return {NAMES: np.frombuffer(b"".join(texts), np.uint8), NAME_OFFSETS: offsets}
 
 
 def unpack_names(arrays: dict[str, NDArray[Any]]) -> list[Any]:
-    """What `pack_names` packed, taken out of the arrays."""
+    """Remove the two arrays of `pack_names` from `arrays`, and return the names."""
     texts, offsets = arrays.pop(NAMES), arrays.pop(NAME_OFFSETS)
     content, ends = texts.tobytes(), offsets.tolist()
     has_types = texts.dtype == np.uint8 and offsets.dtype == np.int64 and offsets.ndim == 1

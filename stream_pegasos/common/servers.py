@@ -1,4 +1,4 @@
-"""Servers that are asked over HTTP in JSON, as OpenAI's protocol is: the key, the connections, and what fails."""
+"""HTTP servers with JSON, as in OpenAI's protocol: the key, the connections, and the failures."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from stream_pegasos.common.host_addresses import HostAddress, key_for
 __all__ = ["AT_ONCE", "JsonServer", "ServerAwayError", "ServerRefusedError", "beginning"]
 
 AT_ONCE = 4  # requests
-TO_CONNECT, TO_ANSWER = 5.0, 60.0  # seconds, the latter to begin and then for the whole answer
-AWAY = (408, 425, 429, 500, 502, 503, 504)  # statuses of a server that may answer later
-SHOWN = 200  # characters of what the server says
+TO_CONNECT, TO_ANSWER = 5.0, 60.0  # seconds; the second is the limit for the start of an answer, and then for the rest
+AWAY = (408, 425, 429, 500, 502, 503, 504)  # statuses after which the server may answer later
+SHOWN = 200  # characters of a server's answer in an error
 
 
 class ServerAwayError(ConnectionError):
-    """A server cannot be reached, or cannot answer now; it may later. `status` is what it answers, if it does."""
+    """The server cannot be reached, or cannot answer now; it may later. `status` is the HTTP status, if it answered."""
 
     status: int | None = None
 
 
 class ServerRefusedError(ValueError):
-    """The server does not do what it was asked for."""
+    """The server refused the request."""
 
     def __init__(self, reason: str, status: int) -> None:
         super().__init__(reason)
@@ -35,8 +35,9 @@ class ServerRefusedError(ValueError):
 
 
 class JsonServer:
-    """A server at an address, with the name of a model behind a `#`. `name` is the parameter that has the address, and
-    `keys` how the environment variables begin that have a key, and the host that it is for. An answer has `most` bytes.
+    """A server at an address; behind a `#` stands the name of a model. `name` is the parameter with the address, for
+    errors. `keys` is the prefix of the environment variables with the key and its host. An answer has at most `most`
+    bytes.
     """
 
     def __init__(self, address: str, name: str, keys: str, most: int) -> None:
@@ -44,10 +45,10 @@ class JsonServer:
 
         self._address, self._keys = HostAddress.read(address, name, keys), keys
         self.url, self.model, self._most = self._address.url, self._address.fragment, most
-        self.shown_url = self.url.partition("?")[0]  # in a query there may be a key
+        self.shown_url = self.url.partition("?")[0]  # without the query, which may hold a key
         self._key = key_for(self._address, keys)
         self._httpx = httpx
-        self._clients: dict[int, Any] = {}  # by process: a child must not use the connections of its parent
+        self._clients: dict[int, Any] = {}  # by process: a child process must not use its parent's connections
 
     @property
     def _client(self) -> Any:
@@ -58,8 +59,8 @@ class JsonServer:
                 headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
                 timeout=httpx.Timeout(TO_ANSWER, connect=TO_CONNECT),
                 limits=httpx.Limits(max_connections=AT_ONCE),
-                follow_redirects=False,  # to whom the key does not belong
-                # A proxy would read what is sent in plain text, and does not know this machine.
+                follow_redirects=False,  # the key does not belong to another host
+                # A proxy could read plain text, and cannot reach this machine.
                 trust_env=self._address.scheme == "https" or self._address.is_read_on_the_way,
             )
             if self._clients.setdefault(process, client) is client:
@@ -67,13 +68,15 @@ class JsonServer:
         return self._clients[process]
 
     def post(self, body: dict[str, Any]) -> bytes:
-        """What the server answers; a ServerAwayError or a ServerRefusedError where that is no success."""
+        """The body of the server's answer. Raise a ServerAwayError or a ServerRefusedError if the server reports no
+        success.
+        """
         content = orjson.dumps({**body, "model": self.model} if self.model else body)
         httpx, url = self._httpx, self.shown_url
         try:
             try:
                 status, data = self._exchange(content)
-            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):  # a connection was kept too long
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):  # the kept connection was closed
                 status, data = self._exchange(content)
         except (httpx.TransportError, httpx.DecodingError) as error:
             raise ServerAwayError(f"{url} does not answer: {error or type(error).__name__}") from None
@@ -104,5 +107,5 @@ class JsonServer:
 
 
 def beginning(content: bytes) -> str:
-    """The beginning of what a server says, on a line."""
+    """The beginning of a server's answer, on one line."""
     return one_line(content[: 4 * SHOWN].decode("utf-8", "replace")[:SHOWN])

@@ -1,4 +1,4 @@
-"""What the state of a learner consists of: each rule declares it once, and checks, files and forgetting follow."""
+"""Declaration of a learner's state. Each rule declares its fields once; checks, files and forgetting use them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from stream_pegasos.common.checks import LARGEST_COUNT, check_integer, check_num
 
 State = dict[str, Any]
 
-# The dimensions of arrays. One that is `TAUGHT` joins the taught columns of all features: `n_taught` for each feature.
+# The dimensions of arrays. `TAUGHT` joins the taught columns of all features, `n_taught` for each feature.
 FEATURES, COLUMNS, BUFFERED, TAUGHT, DIMENSIONS = "features", "columns", "buffered", "taught", "dimensions"
 
-# The largest sum of squares in a state, and of whatever grows with such a sum.
+# The largest sum of squares in a state, and of other values that grow like such a sum.
 LARGEST_SUM = 1e307
 
 Limit = float | Callable[[State], float]
@@ -24,8 +24,8 @@ Limit = float | Callable[[State], float]
 
 @dataclass(frozen=True)
 class Field:
-    """A number of a state or, with dimensions, an array; a dimension has one size in all fields. `low` and `high` bound
-    it or, if `signed`, its absolute value; a limit may depend on the whole state.
+    """A number of a state or, with dimensions, an array. A dimension has the same size in all fields. `low` and `high`
+    are the limits of the values or, if `signed`, of their absolute values. A limit may depend on the whole state.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Field:
     shape: tuple[str, ...] = ()
     signed: bool = False
     of_type: type = float  # or int
-    size: int | None = None  # fixed, of an array with one dimension
+    size: int | None = None  # fixed size of an array with one dimension
 
     def check(self, state: Mapping[str, Any], sizes: dict[str, int]) -> None:
         low, high = (limit(dict(state)) if callable(limit) else limit for limit in (self.low, self.high))
@@ -54,13 +54,13 @@ class Field:
             raise ValueError(f"{self.name} must be as they were saved")
         numbers = np.abs(value) if self.signed else value
         if self.of_type is float:
-            low, high = np.float64(low), np.float64(high)  # in which single precision is compared, too
+            low, high = np.float64(low), np.float64(high)  # so that single precision, too, is compared in double
         if not ((numbers >= low) & (numbers <= high)).all():
             raise ValueError(f"{self.name} must be from {low:g} to {high:g}")
 
 
 def in_double(state: State) -> State:
-    """A state to reckon with: what the compiled engine knows in single precision, in double."""
+    """A copy of the state in double precision; the compiled engine stores some arrays in single precision."""
     return {
         name: value.astype(float) if isinstance(value, np.ndarray) and value.dtype == np.float32 else value
         for name, value in state.items()
@@ -77,8 +77,8 @@ def keys(name: str, dimension: str) -> Field:
 
 @dataclass(frozen=True)
 class Declaration:
-    """The fields of a state, and pairs of a fault and a function that says whether a state is free of it. A state has
-    all optional fields or none.
+    """The fields of a state, and its conditions: pairs of a fault and a function that is true if the state is free of
+    it. A state has all optional fields or none.
     """
 
     fields: tuple[Field, ...]
@@ -86,7 +86,7 @@ class Declaration:
     optional: tuple[Field, ...] = ()
 
     def select_fields(self, state: Mapping[str, Any]) -> tuple[Field, ...]:
-        """The fields of a state, the optional ones included if it has any of them."""
+        """The fields of a state; the optional ones are included if it has any of them."""
         return self.fields + (self.optional if any(field.name in state for field in self.optional) else ())
 
     def check(self, state: Mapping[str, Any], **sizes: int) -> None:
@@ -107,7 +107,7 @@ class Declaration:
         return {name: value if of_fields.get(name) is None else value[of_fields[name]] for name, value in state.items()}
 
     def drop_column(self, state: Mapping[str, Any], column: int) -> State:
-        """The state without one of the columns; those after it move up."""
+        """The state without one of the columns. The later columns move up."""
         new_state = dict(state)
         for of, dimension in (("taught_columns", TAUGHT), ("buffer_columns", BUFFERED)):
             if of in state:
@@ -125,5 +125,5 @@ class Declaration:
         return new_state
 
     def field_names_in(self, *dimensions: str) -> list[str]:
-        """The fields whose first dimension is one of these."""
+        """The names of the fields whose first dimension is one of these."""
         return [field.name for field in self.fields if field.shape and field.shape[0] in dimensions]

@@ -1,11 +1,11 @@
-"""A sum whose bits depend on the terms alone."""
+"""A sum that rounds in the same way in every version of Python."""
 
 from collections.abc import Iterable
 
 
 def sum_in_order(terms: Iterable[float]) -> float:
-    """The terms added from first to last, as the compiled engine does; `sum` compensates for rounding since Python
-    3.12.
+    """Add the terms from first to last, as the compiled engine does. Since Python 3.12, `sum` compensates for
+    rounding.
     """
     total = 0.0
     for term in terms:

@@ -1,4 +1,4 @@
-"""Windows-1252 as browsers have it: every byte is a character, so that no byte is lost.
+"""Windows-1252 as in browsers: every byte is a character, so no byte is lost.
 
 The five bytes that the charset leaves undefined are the control characters of Latin-1.
 """
@@ -16,5 +16,5 @@ def decode_windows_1252(data: bytes) -> str:
 
 
 def encode_windows_1252(text: str) -> bytes:
-    """Encode a text; a UnicodeEncodeError if it has other characters."""
+    """Encode a text; raise a UnicodeEncodeError if it has other characters."""
     return codecs.charmap_encode(text, "strict", _BYTES)[0]

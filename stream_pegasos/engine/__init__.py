@@ -6,7 +6,7 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 |---|---|---|
 | the loop over examples, calibration | `driver` | `driver`, `guard`, `threads`; for one example `one_by_one` |
 | messages as hashes and values | `encoders`, `scanner`, `tokens` | `encoders`, `scanner`, `ngrams.h` |
-| hash to record | a dict | `table`; what stands in memory, as NumPy sees it: `records.py`, beside this file |
+| hash to record | a dict | `table`; the records as NumPy types: `records.py`, beside this file |
 | Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
 | the adaptive rule | `adaptive`, `adaptive_state` | `adaptive`, `adaptive_pair`, `adaptive_columns`, `reductions` |
 | numbers of a table at one size | `moments` | `moments` |
@@ -57,7 +57,7 @@ if NAME not in ("", "compiled", "pure"):
     raise ImportError(must_be("STREAM_PEGASOS_ENGINE", "'compiled' or 'pure'", NAME))
 
 
-# How to get a C compiler, and Python's headers where these are apart.
+# How to get a C compiler, with Python's headers if these are a separate package.
 COMPILERS = {
     "darwin": "xcode-select --install",
     "win32": "the Build Tools for Visual Studio, with C++",
@@ -66,7 +66,7 @@ COMPILERS = {
 
 
 def cause_and_cure(error: ImportError) -> str:
-    """Why there is no compiled engine, and what helps."""
+    """The reason why there is no compiled engine, and the remedy."""
     if not isinstance(error, ModuleNotFoundError):
         return f"the compiled one cannot be loaded ({error})"
     package = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ else:
             )
             try:
                 warnings.warn(told, RuntimeWarning, stacklevel=2)
-            except RuntimeWarning:  # where warnings are errors: this one takes nothing from anyone but time
+            except RuntimeWarning:  # warnings are errors here, but the pure engine is only slower
                 logging.getLogger("stream_pegasos").warning(told)
     NAME = "pure" if chosen is pure else "compiled"
     for name in pure.__all__:
@@ -121,13 +121,13 @@ else:
 
 
 def in_use(kind: type[L]) -> type[L]:
-    """A learner of the specification, as it is in the engine in use."""
+    """The class of a learner in the engine in use, given its class in the pure engine."""
     kind_in_use: type[L] = kind if chosen is pure else vars(chosen)[kind.__name__]
     return kind_in_use
 
 
 def restore(kind: str, arguments: dict[str, Any] | tuple[Any, ...], state: dict[str, Any] | None) -> Any:
-    """Make an engine object anew, on the engine in use, whichever it was pickled on."""
+    """Rebuild an engine object, in the engine in use. The object may come from the other engine."""
     make: Callable[..., Any] = in_use(pure.Learner.kinds[kind]) if kind in pure.Learner.kinds else globals()[kind]
     restored = make(**arguments) if isinstance(arguments, dict) else make(*arguments)
     if state is not None:

@@ -1,14 +1,16 @@
-"""How learners that all continued from one base become one, each with examples of its own.
+"""Merging of learners. All continued from one base learner, each with examples of its own.
 
-Evidence adds up: counts, squared gradients, histograms, the precision of the dense block. What rests on it moves by the
-mean of the parts' changes, weighted by the evidence that each added. A weight moves by the sum of the changes, each
-times φ(a) / φ(A), where φ(a) = √(a (a + g)), a is what its part knows of the weight, and A what all parts know. Little,
-beside g, gives √(a / A): that is how steps of AdaGrad add up that all point one way. Much gives a / A, a mean, as parts
-that have learned enough have learned the same. So what one part alone learned is kept whole, and as the factors nearly
-telescope, parts may be merged in any tree. What a part lacks is as it was in the base.
+Evidence adds up: counts, squared gradients, histograms, the precision of the dense block. Values that rest on evidence
+move by the mean of the parts' changes, weighted by the evidence that each part added. A weight moves by the sum of the
+changes, each times φ(a) / φ(A) with φ(a) = √(a (a + g)). Here a is the part's evidence on the weight, and A that of all
+parts. If a is small beside g, the factor is √(a / A): steps of AdaGrad in the same direction add up like this. If a is
+large, the factor is a / A, a mean, because parts that have learned enough have learned the same. So the knowledge of a
+single part is kept whole. The factors nearly telescope, so parts may be merged in any tree. A part that lacks an entry
+has the entry of the base.
 
-What is known of a weight is √(Σ gradients² · p (1 − p) n): of the n occurrences of its feature, p had its label. The
-first factor tells how far the weight went, but is large by chance where labels came as a surprise; the second is not.
+The evidence on a weight is √(Σ gradients² · p (1 − p) n): of the n occurrences of its feature, a share p had its label.
+The first factor tells how far the weight moved, but it is large by chance where labels were a surprise; the second
+factor is not.
 """
 
 from __future__ import annotations
@@ -50,14 +52,14 @@ __all__ = [
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-# g is what is known of a weight whose feature occurred so often, times the mean squared error: where it is large, there
-# is much left to learn.
+# The g of a weight is its evidence after this many occurrences of its feature, times the mean squared error: if that is
+# large, there is much left to learn.
 OCCURRENCES = 500.0
-SMOOTHING = 0.1  # of the occurrences with a label and without
-# Evidence that aged down to 0 in single precision was there all the same; it counts less than any that is left.
+SMOOTHING = 0.1  # added to the occurrences with the label, and to those without
+# Evidence that aged down to 0 in single precision still existed. It counts less than any evidence that is left.
 LEAST_EVIDENCE = 1e-60
-COUNTS_OF_FEATURE = ("counts", "positives", "negatives")  # those of them that a state has
-# What rests on evidence, and on which; without any, on the number of examples.
+COUNTS_OF_FEATURE = ("counts", "positives", "negatives")  # a state has some of these
+# Values that rest on evidence, and the names of that evidence. Without names, it is the number of examples.
 RESTING = {
     "intercept": (),
     "intercepts": (),
@@ -67,13 +69,13 @@ RESTING = {
     "offset_squares": (),
 }
 
-# What changes its sign, and what changes its place, where two classes in one column have each other's numbers.
+# Values that change their sign, and pairs that change places, if the two classes in one column exchange their numbers.
 SIGNED = ("values", "log_ratios", "intercept", "intercept_log_ratio", "vector_weights", "sums", "buffer_values")
 OF_EITHER = (("positives", "negatives"), ("n_positives", "n_negatives"), COUNTS[:2], COUNTS[2:])
 
 
 def mirrored(state: State) -> State:
-    """The state of a learner of two classes in one column that had met them in the other order."""
+    """The state of a learner of two classes in one column, as if it had met the classes in the other order."""
     new_state = dict(state)
     for name in ("coefficients",) if "coefficients" in state else {*SIGNED} & state.keys():
         new_state[name] = 0.0 - state[name]  # no −0
@@ -84,10 +86,11 @@ def mirrored(state: State) -> State:
 
 
 class Entries:
-    """All `n` entries of one dimension, given the places among them of the base's and of each part's.
+    """All `n` entries of one dimension. `places` gives the places of the base's entries among them, then of each
+    part's.
 
-    Evidence ages as if all examples had come evenly mixed; with a `half_life` of 0, none ages. One learned now counts
-    1.
+    Evidence ages as if the examples of all parts had come evenly mixed; with a `half_life` of 0 it does not age. An
+    example that is learned now counts 1.
     """
 
     def __init__(self, states: Sequence[State], half_life: float, places: Sequence[Places], n: int) -> None:
@@ -97,23 +100,24 @@ class Entries:
             aged(half_life, more, steady_before(part, more))
             for part, more in zip(states[1:], self.n_learned.tolist(), strict=True)
         ]
-        # Of the evidence of the base, in each part and in all together; what an example counts there and here.
+        # The share of the base's evidence that is left, in each part and in all together; and the mean count of an
+        # example, in each part and in all.
         self.kept, mean_kept = np.array(of_parts).reshape(-1, 2).T
         self.kept_of_all, mean_of_all = aged(half_life, int(self.n_learned.sum()), steady_before(states[0], 0))
         self._mixed = mean_of_all / mean_kept
-        self._evidence: dict[str, tuple[Floats, list[Floats]]] = {}  # that was asked for
+        self._evidence: dict[str, tuple[Floats, list[Floats]]] = {}  # a cache, by name
 
     def has(self, name: str) -> bool:
         return name in self._states[0]
 
     def occurrences(self) -> list[Floats]:
-        """How often each feature occurred in what each part learned."""
+        """The number of occurrences of each feature in the examples of each part."""
         counts = [self.evidence(name)[1] for name in COUNTS_OF_FEATURE if self.has(name)]
         return [np.sum(of_part, axis=0) for of_part in zip(*counts, strict=True)]
 
     def merged(self, names: Sequence[str], smoothing: float = 0.0) -> State:
-        """The entries under these names. With `smoothing`, the log-ratio of two counts is theirs where several parts
-        added.
+        """The merged entries under these names. With `smoothing`, the log-ratio of two counts is computed from the
+        merged counts where several parts added evidence.
         """
         of_all = {name: self.evidence(name) for name in names if name not in RESTING}
         new_state: State = {name: total for name, (total, _) in of_all.items()}
@@ -128,7 +132,7 @@ class Entries:
         return {name: value if np.ndim(self._states[0][name]) else value.item() for name, value in new_state.items()}
 
     def evidence(self, name: str) -> tuple[Floats, list[Floats]]:
-        """The evidence of all, and what each part added."""
+        """The evidence of all parts together, and the evidence that each part added."""
         if name not in self._evidence:
             self._evidence[name] = self._find_evidence(name)
         return self._evidence[name]
@@ -140,7 +144,9 @@ class Entries:
         return before * self.kept_of_all + self._sum(added), added
 
     def moved(self, name: str, added: Sequence[Any], settled: float | None = None) -> Floats:
-        """What rests on evidence, given what each part added to it, and the g of weights."""
+        """Merged values that rest on evidence, given the evidence that each part added. For weights, `settled` is their
+        g.
+        """
         before, places = self._before(name), self._places[1:]
         changes = [part[name] - before[at] for part, at in zip(self._states[1:], places, strict=True)]
         added = [
@@ -163,32 +169,34 @@ class Entries:
 
 
 def phi(evidence: Floats, settled: float | None) -> Floats:
-    """What a change is worth that rests on so much evidence; that of a weight also by when squared gradients settle."""
+    """The share of a change that counts, by the evidence for it. For a weight, `settled` is the g of the
+    module's text.
+    """
     return evidence if settled is None else np.sqrt(evidence * (evidence + settled))
 
 
 def merged_weights(
     weights: Entries, occurrences: Sequence[Floats], n_held: Sequence[Floats] | None, n_learned: float
 ) -> Floats:
-    """The merged weights, given how often the feature of each occurred in each part, and how often with its label,
-    unless all labels share the weight; and how many examples were learned, times problems.
+    """The merged weights. Given are, for each weight and part, the occurrences of its feature, and those with its label
+    (`None` if all labels share the weight); and the number of learned examples, times problems.
     """
     squares = weights.evidence("gradient_squares")[1]
     pairs = zip(occurrences, occurrences if n_held is None else n_held, strict=True)
     spread = occurrences if n_held is None else [spread_labels(n, np.minimum(of, n)) for n, of in pairs]
     n, total = sum(float(of.sum()) for of in occurrences), sum(float(of.sum()) for of in squares)
-    # As features have the norm 1, the squared gradients of an example are its squared error.
+    # The features of an example have the norm 1, so its squared gradients sum to its squared error.
     settled = OCCURRENCES * (total / n_learned) * sqrt(total / n) if n and n_learned else 0.0
     return weights.moved("values", [np.sqrt(a * b) for a, b in zip(squares, spread, strict=True)], settled)
 
 
 def spread_labels(n: Floats, n_held: Floats) -> Floats:
-    """p (1 − p) n, smoothed; 0 for what did not occur."""
+    """p (1 − p) n, smoothed; 0 for a feature without occurrences."""
     return np.where(n > 0.0, (n_held + SMOOTHING) * (n - n_held + SMOOTHING) / (n + 2.0 * SMOOTHING), 0.0)
 
 
 def union(of_states: Sequence[Places]) -> tuple[Places, list[Places]]:
-    """All keys, sorted, and the places among them of the keys of each state."""
+    """All keys, sorted, and the places of each state's keys among them."""
     all_keys, places = np.unique(np.concatenate(of_states), return_inverse=True)
     return all_keys, np.split(places, np.cumsum([len(array) for array in of_states])[:-1])
 
@@ -201,8 +209,8 @@ def merged_adaptive(
     numbers: Sequence[Places],
     order: Places,
 ) -> State:
-    """The merged state of `AdaptiveLearner`s, the base's first. `numbers` maps the classes of each to numbers among
-    all.
+    """The merged state of `AdaptiveLearner`s, the base's first. `numbers` maps the classes of each state to merged
+    ones.
     """
     n_classes = 1 + max(int(of.max(initial=-1)) for of in numbers)
     keys, places = union([state["keys"] for state in states])
@@ -246,7 +254,7 @@ def merged_adaptive(
 
 
 def n_classes_learned(states: Sequence[State], half_life: float) -> list[int]:
-    """How many classes each part learned examples of."""
+    """The number of classes in the examples that each part learned."""
     if "class_counts" not in states[0]:
         single = Entries(states, half_life, [np.zeros(1, np.int64)] * len(states), 1)
         added = [single.evidence(name)[1] for name in ("n_positives", "n_negatives")]
@@ -260,7 +268,7 @@ def collect_pairs(
     states: Sequence[State], places: Sequence[Places], numbers: Sequence[Places], n_classes: int, one_weight: bool
 ) -> tuple[Places, list[Places], list[Places]]:
     """All pairs of a feature and a class, as feature · n_classes + class, and the places among them of each state's
-    counts and weights; a weight that all classes share is in column 0.
+    counts and weights. A weight that all classes share is in column 0.
     """
     rows = [np.repeat(at, state["n_taught"]) * n_classes for state, at in zip(states, places, strict=True)]
     columns = [state["taught_columns"] for state in states]
@@ -271,7 +279,9 @@ def collect_pairs(
 
 
 def ordered_problems(state: State, of: Places, order: list[int]) -> State:
-    """A state with the problems between all ordered classes; one that it does not know is a copy of its neighbour."""
+    """A state with the problems between all ordered classes. A problem that the state does not have is a copy of its
+    neighbour.
+    """
     problems, labels_met = np.array([state[name] for name in OF_PROBLEM]), of[state["order"]].tolist()
     for number in order:
         if number not in labels_met:
@@ -280,8 +290,8 @@ def ordered_problems(state: State, of: Places, order: list[int]) -> State:
 
 
 def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
-    """Which features of a part of an `AdaptiveLearner` differ from the base: by their evidence or, once that has aged
-    down to 0, by their ratios and weights.
+    """A mask of the features of a part of an `AdaptiveLearner` that differ from the base: by their evidence or, if that
+    has aged down to 0, by their ratios and weights.
     """
     keys, places = union([base["keys"], part["keys"]])
     features = Entries([base, part], half_life, places, len(keys))
@@ -292,7 +302,7 @@ def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
 
 
 def ratios_and_weights(state: State) -> Floats:
-    """For each feature its log-ratio, and the sum of its weights."""
+    """The log-ratio of each feature, and the sum of its weights."""
     n, weights = len(state["keys"]), state["values"]
     if "n_taught" in state:
         weights = np.bincount(np.repeat(np.arange(n), state["n_taught"]), weights, n)
@@ -300,8 +310,8 @@ def ratios_and_weights(state: State) -> Floats:
 
 
 def merged_steadiness(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
-    """Of a half-life that is growing: for how many examples the stream stood still, and the losses, as a mean over the
-    parts.
+    """The merged state of a growing half-life: the number of examples without a change of the stream, and the mean
+    losses over the parts.
     """
     if "n_steady" not in states[0]:
         return {}
@@ -320,7 +330,9 @@ def learned_shares(n_learned: NDArray[np.int64]) -> Floats:
 
 
 def merged_calibration(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
-    """What turns margins into probabilities, moved by the mean of the changes, weighted by the numbers of examples."""
+    """The merged calibration of probabilities. It moves by the mean of the parts' changes, weighted by their numbers of
+    examples.
+    """
     shares = learned_shares(n_learned)
     names = [of.name for of in CALIBRATION + (CONFIDENCE if has_column_each(states[0]) else ())]
     before, *after = [np.array([state[name] for name in names]) for state in states]
@@ -328,9 +340,11 @@ def merged_calibration(states: Sequence[State], n_learned: NDArray[np.int64]) ->
 
 
 def merged_newest(states: Sequence[State], total: str, counts: str, most: float) -> State:
-    """The base's counts of recent examples and what each part added; all are halved when the total reaches `most`."""
+    """The base's counts of recent examples plus the counts that each part added. All are halved when the total reaches
+    `most`.
+    """
     rows = np.array([[state[total], *state[counts]] for state in states])
-    # How often each part halved its counts, as far as their total tells.
+    # The number of times that each part halved its counts, as far as the total shows it.
     n_halvings = np.ceil(np.log2(np.maximum(rows[0, 0] / np.maximum(rows[1:, :1], 1.0), 1.0)))
     merged = rows[0] * 0.5 ** n_halvings.max() + np.maximum(rows[1:] - rows[0] * 0.5**n_halvings, 0.0).sum(axis=0)
     while merged[0] >= most:
@@ -346,8 +360,8 @@ def merged_dense(
     kept_share: Floats,
     kept_of_all: float,
 ) -> State:
-    """The merged dense block, if any: precisions add up, and weights · precisions, as of normal distributions. Each
-    part has `kept` a share of the base's evidence; of that, all together have `kept_of_all`.
+    """The merged dense block, if there is one. Precisions add up, and so do weights · precisions, as for normal
+    distributions. Each part has kept the share `kept_share` of the base's evidence; all together keep `kept_of_all`.
     """
     n_dimensions = max(len(state.get("vector_mean", ())) for state in states)
     if not n_dimensions:
@@ -377,7 +391,7 @@ def merged_dense(
 
 
 def block_sums(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats, Floats, Floats, float, Floats]:
-    """What a block knows, as sums: precision without the prior's, weights · precision, counts, number and sum of
+    """The evidence of a block as sums: precision without the prior's, weights · precision, counts, number and sum of
     vectors.
     """
     sizes, axes = np.linalg.eigh(block.covariance * block.evidence)
@@ -389,8 +403,9 @@ def block_sums(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats,
 
 
 def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined: bool) -> State:
-    """The merged state of `PegasosLearner`s, the base's first: w moves by the mean of the parts' changes, weighted by
-    their steps, and so stays in the ball; the sums of an average add up. If joined, all columns are one w.
+    """The merged state of `PegasosLearner`s, the base's state first. w moves by the mean of the parts' changes,
+    weighted by their steps, so it stays in the ball. The sums of an average add up. If `is_joined`, all columns are one
+    w.
     """
     keys, places = union([state["keys"] for state in states])
     n_columns = 1 + max(int(of.max(initial=-1)) for of in numbers)
@@ -401,7 +416,7 @@ def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined
         if "sums" in state:
             sums[i][np.ix_(at, of)] = state["values"] * state["sums_scale"] - state["sums"]
             n_averaged[i, of] = state["sums_weight"]
-    if is_joined:  # also where a class came late
+    if is_joined:  # even if a class came late
         n[:] = n.max(axis=1, keepdims=True, initial=0.0)
     steps = n[1:] - n[0]
     shares = steps / np.maximum(steps.sum(axis=0), 1.0)

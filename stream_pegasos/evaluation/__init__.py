@@ -1,10 +1,10 @@
-"""How good a model is.
+"""Evaluation of models on a stream.
 
 | what | file |
 |---|---|
-| prequential evaluation of one model or several, and what it gives | `prequential`, `results`, `report`, `plot` |
-| a model over chunks of a stream, which all above it uses; labels that come late | `blocks`, `predicted`; `late` |
+| prequential evaluation of one model or several, and its results | `prequential`, `results`, `report`, `plot` |
+| a model over chunks of a stream, used by all layers above; labels that come late | `blocks`, `predicted`; `late` |
 | River's models behind the same interface | `river_models` |
-| scores of one label, of ordered ones, of several | `scores`, `label_scores`, over `tallies`, `ranking` and `curve` |
-| which options predict a stream best | `tuning` |
+| scores of one label or several, and of ordered labels | `scores`, `label_scores`; `tallies`, `ranking`, `curve` |
+| the search for the best options on a stream | `tuning` |
 """

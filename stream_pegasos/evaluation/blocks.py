@@ -1,4 +1,4 @@
-"""A model over the chunks of a stream: it predicts each example, then learns it."""
+"""Models over the chunks of a stream: each predicts an example, then learns it."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ __all__ = [
     "unzip_examples",
 ]
 
-OnRefused = Callable[[Labelled, str], None]  # called with an example that the model refuses, and the reason
+OnRefused = Callable[[Labelled, str], None]  # gets an example that the model refuses, and the reason
 
-# What a model raises to refuse an example; any other exception is a failure of the model.
+# The exceptions by which a model refuses an example; any other exception is a failure of the model.
 REFUSALS = (ValueError, TypeError)
 
 # Long texts make a chunk shorter, so that memory stays constant.
-_CHUNK_SIZE = 1 << 22  # characters, as `message_size` counts them
+_CHUNK_SIZE = 1 << 22  # characters, counted by `message_size`
 AHEAD = 2  # chunks that a server encodes while one is learned
 
 
 class ExampleError(ValueError):
-    """An `example` that the model refuses to learn, such as one with a list where it wants one label."""
+    """The model refuses to learn an `example`, for instance one with a list instead of one label."""
 
     def __init__(self, message: str, example: Labelled) -> None:
         super().__init__(message, example)
@@ -67,14 +67,14 @@ class ExampleError(ValueError):
 
 
 def chunks(examples: Iterable[Labelled], batch: int = 512) -> Iterator[list[Labelled]]:
-    """Lists of at most `batch` examples, shorter where the messages are large."""
+    """Lists of at most `batch` examples, shorter if the messages are large."""
     return grouped(examples, lambda example: message_size(example[0]), _CHUNK_SIZE, batch)
 
 
 def encoded_ahead(
     models: Sequence[Any], chunks: Iterable[list[Labelled]], threads: int = 1
 ) -> Iterator[list[Labelled]]:
-    """The chunks. While one is learned, encoders of these models that are servers encode the next ones."""
+    """The chunks, unchanged. While one is learned, remote encoders of these models encode the next ones."""
     if not any(map(_is_remote, models)):
         yield from chunks
         return
@@ -101,12 +101,14 @@ def encoded_ahead(
                 yield first()
         while waiting:
             yield first()
-    finally:  # whoever stops does not wait for answers that nobody needs
+    finally:  # after an early end, do not wait for answers that are not needed
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _until_failure(chunks: Iterable[list[Labelled]]) -> Iterator[list[Labelled] | BaseException]:
-    """The chunks and, if there is one, the exception that ended them: what came before it can be learned first."""
+    """The chunks and, if there is one, the exception that ended them, so that the chunks before it can be learned
+    first.
+    """
     try:
         yield from chunks
     except (Exception, KeyboardInterrupt) as error:
@@ -114,8 +116,8 @@ def _until_failure(chunks: Iterable[list[Labelled]]) -> Iterator[list[Labelled] 
 
 
 def encode_early(model: AnyModel, X: Sequence[Any], threads: int = 1) -> None:
-    """Have the encoder of a model, if it is a server, read messages that are learned later. If it fails, it is asked
-    again by then.
+    """Make a remote encoder of a model encode messages that are learned later. If that fails, the encoder is asked
+    again then.
     """
     if _is_remote(model):
         with suppress(Exception):
@@ -130,7 +132,7 @@ def predict_labelled(
     def predicted(chunk: list[Labelled]) -> PredictedBlock:
         X, y, _ = unzip_examples(chunk)
         if score_kind(model) == CLASSES:
-            y = [check_label(label) for label in y]  # any label may be scored, also a third one of two
+            y = [check_label(label) for label in y]  # any label may be scored, even a third label of a binary model
         else:
             model.check_labels(y)
         return predict_block(model, X, y, chunk, threads)
@@ -145,15 +147,15 @@ def predict_labelled(
 def predict_block(
     model: AnyModel, X: list[Any], y: list[Any], examples: Sequence[Labelled] = (), threads: int = 1
 ) -> PredictedBlock:
-    """The predictions for examples that are not learned now, with the labels that the model knows."""
+    """The predictions for examples that are not learned now, with the known labels of the model."""
     encode_ahead(model, X, threads)
     with model.lock:
         return PredictedBlock(model.predictions(X, threads=threads), model.classes, y, examples)
 
 
 def encode_ahead(model: AnyModel, X: Sequence[Any], threads: int = 1) -> None:
-    """Have the encoder of a model, if it has one, read examples together and without the model's lock, so that they are
-    predicted and learned at once.
+    """Make the encoder of a model, if any, encode examples together and without the model's lock, so that predicting
+    and learning is fast afterwards.
     """
     if isinstance(model, TextClassifier) and model.features.encoder is not None:
         model.features.refusals(X, threads)
@@ -167,10 +169,10 @@ def _is_remote(model: AnyModel) -> bool:
 def predict_learn(
     model: AnyModel, chunk: list[Labelled], on_refused: OnRefused | None = None, threads: int = 1
 ) -> Iterator[PredictedBlock]:
-    """Predict each example, then learn it; yield the predictions in blocks, as soon as a block is learned.
+    """Predict each example, then learn it. Yield the predictions in blocks, as soon as a block is learned.
 
-    An example that the model refuses is passed over if there is `on_refused`; else it raises an ExampleError, after the
-    examples before it are learned and their predictions were yielded.
+    With `on_refused`, an example that the model refuses is skipped. Otherwise it raises an ExampleError, after the
+    examples before it are learned and their predictions are yielded.
     """
 
     def together(examples: list[Labelled]) -> PredictedBlock:
@@ -206,22 +208,22 @@ def predict_learn(
 
 
 def goes_in_turn(model: AnyModel) -> TypeIs[RiverModel]:
-    """Whether a model takes one example after the other in any case, as River's do."""
+    """Whether a model always takes one example after the other, like River's models."""
     return hasattr(model, "predict_or_learn_many")
 
 
 def n_together(model: AnyModel, labels: list[Any]) -> int:
-    """How many of the first examples, given their labels, are predicted and learned together; 0 if the first one goes
-    alone. `None` is the label of a question, which is only predicted.
+    """The number of first examples that can be predicted and learned together, given their labels; 0 if the first one
+    must be alone. `None` is the label of a question, which is only predicted.
 
-    While one class alone is known, each example counts for its probability, and a shared margin tells nothing, either.
-    From the third class on there is no score of two.
+    While a single class is known, its probability depends on the number of examples, and a shared margin says nothing.
+    From the third class on, there is no single score for two classes.
     """
     begins = None in model.pair or (score_kind(model) != LABELS and len(model.classes) < 2)
     if not begins and (not model.pair or len(labels) == 1):
         return len(labels)
     known_labels = {*map(_typed, [*model.classes, None])}
-    with suppress(TypeError):  # of lists, which are no labels
+    with suppress(TypeError):  # from lists, which are no labels
         if known_labels.issuperset(zip(map(type, labels), labels, strict=True)):
             return len(labels)
     n = sum(1 for _ in itertools.takewhile(lambda label: _typed(label) in known_labels, labels))
@@ -229,7 +231,9 @@ def n_together(model: AnyModel, labels: list[Any]) -> int:
 
 
 def _typed(y: object) -> tuple[type, Any] | None:
-    """A label with its type, which tells 1 from True, whether it is NumPy's or a whole float; `None` if it is none."""
+    """A label with its type, which distinguishes 1 from True, also for NumPy scalars and whole floats; `None` if it is
+    no label.
+    """
     if y is None:
         return type(None), None
     try:
@@ -240,7 +244,9 @@ def _typed(y: object) -> tuple[type, Any] | None:
 
 
 def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
-    """Report a refused example; raise the error if `pos_label` is missing, for which all others would be refused."""
+    """Report a refused example. Raise the error if `pos_label` is missing, because then all other examples would be
+    refused, too.
+    """
     if on_refused is None or isinstance(error.__cause__, PositiveLabelError):
         raise error
     on_refused(error.example, str(error))
@@ -248,7 +254,7 @@ def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:
 
 @contextmanager
 def refused(example: Labelled) -> Iterator[None]:
-    """Have a model that refuses an example raise an ExampleError."""
+    """Turn the refusal of an example into an ExampleError."""
     try:
         yield
     except REFUSALS as error:
@@ -261,7 +267,7 @@ def predict_one(model: AnyModel, example: Labelled) -> PredictedBlock:
 
 
 def n_teaching(examples: Iterable[Labelled]) -> int:
-    """How many examples have a weight above 0; others teach nothing."""
+    """The number of examples with a weight above 0; the others are not learned."""
     return sum(map(has_weight, examples))
 
 
@@ -271,7 +277,7 @@ def learn_one(model: AnyModel, example: Labelled) -> None:
 
 
 def unzip_examples(chunk: list[Labelled]) -> tuple[list[Any], list[Any], Any]:
-    """The x, y and w of a chunk; w is the number 1 if all weights are 1, which is faster."""
+    """The x, y and w of a chunk. w is the number 1 if all weights are 1, which is faster."""
     weights = [get_weight(example) for example in chunk]
     w = weights if any(weight != 1 for weight in weights) else 1.0
     return [example[0] for example in chunk], [example[1] for example in chunk], w

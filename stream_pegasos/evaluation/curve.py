@@ -1,4 +1,4 @@
-"""A bounded number of rows at evenly spaced points of a stream."""
+"""A curve: a bounded number of rows at evenly spaced points of a stream."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOST_ROWS = 200
 
 
 def outcome_classes(outcomes: PredictedExamples) -> tuple[Any, ...]:
-    """The classes that share one margin, if any do."""
+    """The classes that share one margin, if there are any."""
     return outcomes.classes if isinstance(outcomes, Outcomes) else ()
 
 
 class Curve:
-    """Rows of a score as it grows, one after each `step` examples. At 200 rows, every second one is dropped, and the
+    """The rows of a growing score, one after each `step` examples. At 200 rows, every second one is dropped and the
     step is doubled.
     """
 
@@ -31,20 +31,20 @@ class Curve:
         self._waiting: list[Any] = []
 
     def wait(self, outcomes: PredictedExamples) -> None:
-        """Have outcomes wait until they are counted together, which takes far less time than one by one."""
+        """Queue outcomes, to be counted together; that is far faster than one by one."""
         self._waiting.append(outcomes)
         self.n_waiting += outcomes.n
 
     def count_waiting(self, score: Score, row: Callable[[], Any]) -> None:
-        """Count the outcomes that wait, as `update` does."""
-        # Outcomes of two classes, then those from the third class on.
+        """Count the queued outcomes, as `update` does."""
+        # Outcomes with two classes, then outcomes with more.
         for _, group in groupby(self._waiting, outcome_classes):
             same: list[Any] = [*group]
             self.update(score, same[0].joined(same), row)
         self._waiting, self.n_waiting = [], 0
 
     def update(self, score: Score, outcomes: PredictedExamples, row: Callable[[], Any]) -> None:
-        """Count outcomes in the score, and keep a row wherever one is due."""
+        """Count outcomes in the score, and keep a row at each point of the curve."""
         begin = 0
         while begin < outcomes.n:
             end = begin + self.step - score.n % self.step

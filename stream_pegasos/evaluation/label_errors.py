@@ -1,4 +1,4 @@
-"""Labels that look wrong: the messages with the least probable ones, and how many labels of a stream are wrong."""
+"""Labels that look wrong: the messages with the least probable labels, and an estimate of the share of wrong labels."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = ["MOST_SUSPECTS", "LabelErrors", "Suspect", "shown_by"]
 MOST_SUSPECTS = 10_000
 LONGEST_TEXT = 1_000  # characters kept of a message
 
-# Log-odds of the likeliest label, in bins of a tenth; a double knows no more than 36.7 below 1.
+# Bins for log-odds of the most probable label, a tenth wide; a double is exact only up to 36.7.
 BINS_A_UNIT, N_BINS = 10, 371
-SUREST = 0.25  # share of the messages
-FEWEST = 250  # of the surest messages, for an estimate
-Z = 1.96  # of an interval of 95 %
-WIDEST, FEW_ERRORS = 3.0, 0.05  # an interval from x to at most 3 x, or one from 0 to at most this, tells something
-MOST_ERRORS = 0.3  # beyond which labels are rather what people disagree about, as no model can tell apart
+SUREST = 0.25  # share of the messages that counts as surest
+FEWEST = 250  # number of surest messages that an estimate needs
+Z = 1.96  # for an interval of 95 %
+WIDEST, FEW_ERRORS = 3.0, 0.05  # an interval is useful from x to at most 3 x, or from 0 to at most this
+MOST_ERRORS = 0.3  # with more, the labels are rather a matter of opinion
 
 
 class Suspect(NamedTuple):
@@ -37,19 +37,21 @@ class Suspect(NamedTuple):
 
     Attributes
     ----------
-    number
-        The line of the file on which it begins; without a file its place in the stream, from 1.
-    id
-        Its id, if it has one.
-    text
+    number : int
+        The line of the file on which it begins; without a file, its place in the stream, from 1.
+    id : object
+        Its id, or `None`.
+    text : str
         Its first 1,000 characters.
-    label
-        Its label, which may be wrong; several labels as a tuple.
-    label_probability
-        How probable that was before it was learned. With several labels: the least probability, over all labels, that
-        the label holds as is said.
-    predicted, probability
-        The label that the model predicted, and its probability.
+    label : bool, int, str or collection of these
+        Its label, which may be wrong.
+    label_probability : float
+        The probability of the label before learning. With several labels: the smallest probability, over all labels,
+        that the label holds or not, as given.
+    predicted : bool, int, str or tuple of these
+        The predicted label.
+    probability : float or tuple of float
+        Its probability.
     """
 
     number: int
@@ -62,25 +64,25 @@ class Suspect(NamedTuple):
 
 
 class LabelErrors:
-    """Labels of a stream that look wrong, and an estimate of how many are wrong, in constant memory.
+    """Labels of a stream that look wrong, and an estimate of their share, in constant memory.
 
-    Suspects are the messages whose label was the least probable before it was learned, of those that were predicted
-    otherwise; a label that the model did not know yet is none. `shown` gives the text of a message.
+    Suspects are the wrongly predicted messages with the least probable labels before learning; messages with a label
+    that the model did not know yet are left out. `shown` gives the text of a message.
 
-    Of the messages of which the model is the surest, whatever their label, it is right in nearly all. Where the label
-    says otherwise even there, the label is wrong, if labels are wrong by chance. So the quarter of the stream with the
-    likeliest predictions gives the share of wrong labels. The next quarter tells how much of it may be errors of the
-    model, which makes the more of them, the less sure it is.
+    The model is nearly always right about the messages of which it is surest, independent of their labels. If a label
+    differs even there, the label is wrong, provided that labels are wrong by chance. So the quarter of the stream with
+    the most probable predictions gives the share of wrong labels. The next quarter shows how much of that share may be
+    errors of the model, because a less sure model makes more of them.
     """
 
     def __init__(self, shown: Callable[[Any], str] = str) -> None:
         self._shown = shown
         self._heap: list[tuple[float, int, Suspect]] = []  # the least suspicious first
         self._n = 0
-        self._counts = np.zeros((2, N_BINS))  # of messages, and of those with another label than was predicted
+        self._counts = np.zeros((2, N_BINS))  # of messages, and of those with another label than predicted
 
     def update(self, block: PredictedBlock) -> None:
-        """Take what was predicted of examples that are counted, with their labels."""
+        """Take the predictions and labels of examples that count."""
         of_label, wrong = block.label_probabilities(), np.array(block.wrong_rows(), int)
         is_known = ~np.isnan(of_label)
         self._count(block, is_known, wrong)
@@ -121,13 +123,13 @@ class LabelErrors:
         self._counts += np.bincount(bins, minlength=N_BINS), np.bincount(bins, is_wrong, N_BINS)
 
     def suspects(self, n: int = MOST_SUSPECTS) -> list[Suspect]:
-        """The most suspicious messages, at most `n`, the one whose label was the least probable first."""
+        """The most suspicious messages, at most `n`, the one with the least probable label first."""
         return [suspect for *_, suspect in heapq.nlargest(n, self._heap)]
 
     def interval(self) -> tuple[float, float] | None:
-        """Between which shares of the labels are wrong, at 95 %, by Wilson's interval and by how errors grow from the
-        surest quarter to the next; from 0 on, if it is only known that few are. `None` where nothing is well founded:
-        there are too few messages, the model is not sure enough, or more labels than three in ten look wrong.
+        """The interval for the share of wrong labels, at 95 %, from Wilson's interval and from the growth of errors
+        between the surest quarter and the next. It begins at 0 if it is only known that few are wrong. `None` if there
+        is no sound estimate: with too few messages, an unsure model, or more than three in ten labels that look wrong.
         """
         n, n_wrong = (np.concatenate([[0.0], np.cumsum(counts[::-1])]) for counts in self._counts)
         size = SUREST * float(n[-1])
@@ -144,7 +146,7 @@ class LabelErrors:
         return (0.0, high) if high <= FEW_ERRORS else None
 
     def __str__(self) -> str:
-        """The estimate in words, or nothing where there is none."""
+        """The estimate in words; empty without an estimate."""
         match self.interval():
             case None:
                 return ""
@@ -155,12 +157,12 @@ class LabelErrors:
 
 
 def shown_by(model: AnyModel) -> Callable[[Any], str]:
-    """How a model's messages are shown as text."""
+    """The function that shows a model's messages as text."""
     return model.features.shown if isinstance(model, TextClassifier) else format_value
 
 
 def _wilson(share: float, n: float) -> tuple[float, float]:
-    """Wilson's interval (1927) of a share of n."""
+    """Wilson's interval (1927) for a share of n."""
     middle, width = share + Z * Z / (2.0 * n), Z * math.sqrt(share * (1.0 - share) / n + (Z / (2.0 * n)) ** 2)
     scale = 1.0 + Z * Z / n
     return max(0.0, (middle - width) / scale), (middle + width) / scale

@@ -1,4 +1,4 @@
-"""Scores of predictions of several labels an example."""
+"""Scores of predictions with several labels per example."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, 
 
 __all__ = ["LabelOutcomes", "LabelScore", "labels_that_hold"]
 
-MOST_PAIRS_OF_ONE = 100  # pairs of a missed label and a wrong one, counted for one example
+MOST_PAIRS_OF_ONE = 100  # the most pairs of a missed and a wrong label that are counted for one example
 
 Labels = tuple[Any, ...]
 
 
 def labels_that_hold(y: Mapping[Any, bool] | Iterable[Any]) -> Labels:
-    """The labels that hold, from a tuple, list or set of them, or from a dict that has `True` for each."""
+    """The labels that hold, from a tuple, list or set of them, or from a dict with `True` for each."""
     return tuple(label for label, holds in y.items() if holds) if isinstance(y, Mapping) else tuple(dict.fromkeys(y))
 
 
 @dataclass
 class LabelOutcomes(PredictedExamples):
-    """Predictions of the labels that hold, and the true ones, both as tuples of labels."""
+    """Predictions of the labels that hold, and the true labels, both as tuples of labels."""
 
-    probabilities: Floats  # a column a label, 0 where it was not known yet
-    holds: Bools  # whether the label of the column holds
-    n_unknown: NDArray[np.int64]  # how many labels hold that were not known yet
+    probabilities: Floats  # a column for each label, 0 if it was not known yet
+    holds: Bools  # whether the column's label holds
+    n_unknown: NDArray[np.int64]  # the number of labels that hold but were not known yet
     in_sets: Floats = field(default_factory=no_sets)
 
     @classmethod
     def of(
         cls, truths: Iterable[Any], predicted: Iterable[Any], classes: Sequence[Any], probabilities: Floats
     ) -> LabelOutcomes:
-        """Outcomes, given a column of probabilities for each of `classes`; that of a label yet to come is 0."""
+        """Create outcomes from a column of probabilities for each of `classes`; the probability of a label that has not
+        come is 0.
+        """
         truths, predicted = [labels_that_hold(y) for y in truths], [labels_that_hold(y) for y in predicted]
         columns = {label: column for column, label in enumerate(classes)}
         holds = np.zeros((len(truths), len(classes)), bool)
@@ -53,7 +55,7 @@ class LabelOutcomes(PredictedExamples):
 
 
 class LabelScore(Score):
-    """Metrics of predictions of several labels an example, updated in bulk.
+    """Metrics of predictions with several labels per example, updated in bulk.
 
     Each label of each example is a decision. Micro F1 counts all decisions together; macro F1 is the mean over the
     labels that occurred or were predicted. The Hamming loss is the share of wrong decisions, over all labels met so
@@ -64,8 +66,8 @@ class LabelScore(Score):
 
     kind = LABELS
 
-    n_sums = 2  # examples with all labels right; decisions that the log loss counts
-    n_columns = 3  # whether all labels are right; twice the number of right ones; the number predicted and true
+    n_sums = 2  # examples with all labels right; decisions counted in the log loss
+    n_columns = 3  # whether all are right; twice the number of right labels; predicted plus true labels
 
     def update(self, outcomes: LabelOutcomes) -> None:
         truths, predicted = outcomes.truths, outcomes.predicted

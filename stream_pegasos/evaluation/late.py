@@ -1,4 +1,4 @@
-"""A model over a stream whose labels come late: it predicts a message, and learns it once its label is there."""
+"""A model over a stream whose labels come late: it predicts a message, and learns it when its label comes."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 __all__ = ["Events", "LateLearner", "events_after", "events_at"]
 
 
-# When a label comes: a number of examples or, with a moment, a time, the name of a field or a function of x and y; and
-# when an example comes: the name of a field of x, or a function of x.
+# The delay of a label: a number of examples or, with a moment, a time, the name of a field or a function of x and y.
+# The moment of an example: the name of a field of x, or a function of x.
 Delay = float | str | dt.timedelta | Callable[[Any, Any], dt.timedelta]
 Moment = str | Callable[[Any], dt.datetime] | None
 
 
 @dataclass(slots=True)
 class Events:
-    """Questions, which are messages to be predicted, and answers, which are their labels to be learned, in order."""
+    """Questions and answers, in order. A question is a message to predict; an answer is its label, to learn."""
 
     examples: list[Labelled]
-    numbers: list[int]  # of the messages
+    numbers: list[int]  # numbers of the messages
     are_answers: list[bool]
 
     def __len__(self) -> int:
@@ -65,12 +65,12 @@ class Events:
 
 
 def events_after(examples: Iterable[Labelled], delay: int, batch: int) -> Iterator[Events]:
-    """Each answer comes after `delay` more questions; they are made of as many messages as stand together."""
+    """Each answer comes after `delay` more questions. The events of a chunk are yielded together."""
     waiting: list[Labelled] = []
     n_asked = n_answered = 0
     for chunk in chunks(examples, batch):
         waiting += chunk
-        n = max(0, len(waiting) - delay)  # answers, each behind one of the last questions
+        n = max(0, len(waiting) - delay)  # answers; each follows one of the last questions
         lone = len(chunk) - n
         question_numbers, answer_numbers = range(n_asked, n_asked + len(chunk)), range(n_answered, n_answered + n)
         yield Events(
@@ -92,7 +92,7 @@ def events_at(examples: Iterable[Labelled], delay: Delay, moment: Moment, batch:
     """Each answer comes after a time, as River simulates it."""
     from river.stream import simulate_qa
 
-    any_delay = cast(Any, delay)  # which River declares without float
+    any_delay = cast(Any, delay)  # River's type lacks float
     waiting: dict[int, Labelled] = {}
     newest: Labelled = ()
 
@@ -114,17 +114,17 @@ def events_at(examples: Iterable[Labelled], delay: Delay, moment: Moment, batch:
 
 
 class LateLearner:
-    """Gives a model questions and answers. Those in a row that go together are one call of it, in which a question is
-    an example of weight 0: that is predicted where it stands, and changes nothing.
+    """A learner of questions and answers. Consecutive events that go together are one call of the model; a question is
+    an example of weight 0 there: it is predicted in its place, and changes nothing.
     """
 
     def __init__(self, model: AnyModel, on_refused: OnRefused | None, threads: int) -> None:
         self.model, self._on_refused, self._threads = model, on_refused, threads
-        self._predicted: dict[int, tuple[PredictedBlock, int]] = {}  # by the number of a message that waits
-        self._refused: set[int] = set()  # the numbers of messages that could not be predicted
+        self._predicted: dict[int, tuple[PredictedBlock, int]] = {}  # by number of a waiting message
+        self._refused: set[int] = set()  # numbers of messages that could not be predicted
 
     def take(self, events: Events) -> Iterator[PredictedBlock]:
-        """Predict and learn; yield the predictions of what was learned, which were made when it was asked."""
+        """Predict and learn. Yield the predictions of the learned messages, made when they were asked."""
         encode_ahead(self.model, [example[0] for example in events.examples], self._threads)
         while len(events := self._drop_refused(events)):
             n = self._n_together(events)
@@ -148,7 +148,7 @@ class LateLearner:
                 self._pass_over(failed, ExampleError(str(reason), failed.examples[0]))
 
     def _drop_refused(self, events: Events) -> Events:
-        """The events without answers to questions that the model refused."""
+        """The events without answers to refused questions."""
         if self._refused.isdisjoint(events.numbers):
             return events
         mask = [number not in self._refused for number in events.numbers]
@@ -159,7 +159,7 @@ class LateLearner:
         )
 
     def _n_together(self, events: Events) -> int:
-        """How many of the first events go together; 0 if the first one goes alone."""
+        """The number of first events that go together; 0 if the first one must be alone."""
         if not isinstance(self.model, Model) and not goes_in_turn(self.model):
             return 0
         labels = [example[1] if of else None for example, of in zip(events.examples, events.are_answers, strict=True)]
@@ -194,14 +194,14 @@ class LateLearner:
             self._note(events, predict_one(self.model, example).predictions)
 
     def _note(self, events: Events, predictions: Predictions) -> None:
-        """Keep the predictions of questions, of which there is a row for each event."""
+        """Keep the predictions of questions. `predictions` has a row for each event."""
         block = PredictedBlock(predictions, self.model.classes, [])
         for row, (number, is_answer) in enumerate(zip(events.numbers, events.are_answers, strict=True)):
             if not is_answer:
                 self._predicted[number] = block, row
 
     def _learned(self, events: Events) -> Iterator[PredictedBlock]:
-        """The predictions of answers, those together that knew the same labels."""
+        """The predictions of answers, joined if they have the same known labels."""
         answers: list[Labelled] = []
         runs = list[tuple[PredictedBlock, list[int]]]()
         for example, number in compress(zip(events.examples, events.numbers, strict=True), events.are_answers):
@@ -227,6 +227,6 @@ class LateLearner:
 
 
 def known_labels(block: PredictedBlock) -> tuple[Any, ...]:
-    """What has to be the same of predictions that are joined; the labels that the model knew come first."""
+    """The properties that joined predictions must share; the known labels of the model come first."""
     predictions = block.predictions
     return block.classes, predictions.classes, predictions.pair, predictions.scores.shape[1:]

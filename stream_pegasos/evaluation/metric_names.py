@@ -1,7 +1,7 @@
-"""The table of metrics. The report, the curve and Prometheus have all those of a kind of model; the page has what the
-table says. A new metric is a row here and a property of the score.
+"""The table of metrics. The report, the curve and Prometheus have all metrics of a kind of model; the web page has
+those marked in the table. A new metric is a row here and a property of the score.
 
-River's metrics take one prediction at a time; these count blocks of them at once.
+River's metrics take one prediction at a time; these count blocks of predictions at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
     "spelled",
 ]
 
-# The kinds of scores and of models, by what these predict: one of several classes, one of ordered classes, or several
+# The kinds of scores and models, by their predictions: one of several classes, one of ordered classes, or several
 # labels.
 CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
 
@@ -37,18 +37,18 @@ SMALLER = "smaller is better"
 class Metric(NamedTuple):
     """A metric of some kinds of models."""
 
-    name: str  # of the property of the score
+    name: str  # name of the score's property
     kinds: tuple[str, ...]
-    tile: int = 0  # which tile of the page it is; 0 if it is none
-    line: int = 0  # which line of a plot it is, the first one thicker; 0 if it is none
+    tile: int = 0  # number of its tile on the page, 0 without a tile
+    line: int = 0  # number of its line in a plot (the first is thicker), 0 without a line
     over_time: bool = False  # whether the page draws it
-    about: str = ""  # what a number of it means, where its name does not say it
+    about: str = ""  # its meaning, if the name does not say it
     of_positive: bool = False  # whether only a positive class has it
     in_rows: bool = True  # whether the curve has it
     of_sets: bool = False  # whether only a model with a coverage has it
 
 
-# For each kind, the one to look at first comes first.
+# For each kind, the most important metric comes first.
 METRICS = (
     Metric("accuracy", (CLASSES, ORDERED), tile=1, line=1, over_time=True),
     Metric("micro_f1", (LABELS,), tile=1, line=1, over_time=True),
@@ -84,7 +84,7 @@ def _fields(kind: str) -> list[str]:
     return ["n", *(metric.name for metric in list_metrics(kind) if metric.in_rows), "seconds"]
 
 
-# A row of a curve: the metrics after the first `n` examples, `nan` where one is undefined.
+# A row of a curve: the metrics after the first `n` examples, `nan` if undefined.
 ScoreRow = namedtuple("ScoreRow", _fields(CLASSES))  # type: ignore[misc]
 OrderedScoreRow = namedtuple("OrderedScoreRow", _fields(ORDERED))  # type: ignore[misc]
 LabelScoreRow = namedtuple("LabelScoreRow", _fields(LABELS))  # type: ignore[misc]
@@ -92,18 +92,18 @@ ROWS: dict[str, Any] = {CLASSES: ScoreRow, ORDERED: OrderedScoreRow, LABELS: Lab
 
 
 def drawn(row: object) -> list[str]:
-    """The metrics of a row that a plot has as lines, in their order."""
+    """The metrics of a row that are lines of a plot, in order."""
     (kind,) = (kind for kind, type in ROWS.items() if isinstance(row, type))
     return [metric.name for metric in sorted(list_metrics(kind), key=lambda metric: metric.line) if metric.line]
 
 
 def over_time(kind: str) -> list[str]:
-    """The metrics that the page draws: those of all messages, then those of the window."""
+    """The metrics that the page draws: over all messages, then over the window."""
     return [metric.name for metric in list_metrics(kind) if metric.over_time]
 
 
 def on_page(kind: str, has_sets: bool = False) -> list[dict[str, Any]]:
-    """What the page says of metrics: of its tiles, in their order, then of what it only draws."""
+    """The descriptions of metrics for the page: of its tiles, in order, then of those that it only draws."""
     metrics = [metric for metric in list_metrics(kind) if has_sets or not metric.of_sets]
     shown = sorted((metric for metric in metrics if metric.tile), key=lambda metric: metric.tile)
     shown += [metric for metric in metrics if metric.over_time and not metric.tile]
@@ -119,6 +119,6 @@ def smaller_is_better(figure: str) -> bool:
 
 
 def spelled(figure: str) -> str:
-    """The name of a figure as pictures and the page have it."""
+    """The name of a metric in plots and on the page."""
     name = figure.removeprefix("window_").replace("_", " ")
     return name.replace("f1", "F1").replace("roc auc", "ROC AUC").replace("hamming", "Hamming")

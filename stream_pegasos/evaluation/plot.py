@@ -1,4 +1,4 @@
-"""Draw a prequential evaluation; needs the extra `plot`."""
+"""Plots of prequential evaluations; they need the extra `plot`."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ FILE_TYPES = (".png", ".svg", ".pdf")
 def draw(
     curve: Sequence[Any], title: str, score: Score | None = None, marks: Mapping[int, str] | None = None
 ) -> Figure:
-    """Draw how good predictions were against the number of examples.
+    """Draw the quality of predictions over the number of examples.
 
-    It draws accuracy, accuracy over the newest examples, macro F1 and, of two classes, ROC AUC. With ordered classes,
-    quadratic kappa replaces the last two. With several labels an example it draws micro F1, micro F1 over the newest
-    examples, macro F1 and exact matches. With a coverage there is also that of the newest sets. `marks` are what
-    happened after so many examples.
+    It draws accuracy, accuracy over the newest examples, macro F1 and, for two classes, ROC AUC. With ordered classes,
+    quadratic kappa replaces the last two. With several labels per example, it draws micro F1, micro F1 over the newest
+    examples, macro F1 and exact matches. With a coverage, it also draws the coverage of the newest sets. `marks` has
+    texts for numbers of examples, to be marked in the plot.
 
-    With a score it adds a reliability diagram: the share of positive examples against their predicted probability, in
-    tenths; a calibrated model is on the diagonal. Tenths of fewer than 30 examples are left out. With more than two
-    classes it is for the predicted class, with several labels for each label. More than two classes also have
-    precision, recall and F1 of the commonest, and the pairs that were confused most often.
+    With a score, it adds a reliability diagram: the share of positive examples against their predicted probability, in
+    tenths; a calibrated model is on the diagonal. Tenths with fewer than 30 examples are left out. With more than two
+    classes, the diagram is for the predicted class; with several labels, for each label. With more than two classes,
+    there are also precision, recall and F1 of the most frequent classes, and the most frequent confusions.
     """
     if score is None:
         figure = Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
         draw_curve(figure.subplots(), curve, title, 1_000, marks)
         return figure
     n_classes, n_pairs = len(score.class_rows(MOST_CLASSES + 1)), len(score.confused(MOST_PAIRS))
-    has_more = n_classes > 2 or score.kind == LABELS  # of two classes the curve says it all
+    has_more = n_classes > 2 or score.kind == LABELS  # with two classes the curve is enough
     below = 1.5 + 0.22 * max(n_classes, n_pairs, FEWEST_ROWS) if has_more else 0.0
     figure = Figure(figsize=(12, 4.8 + below), dpi=150, layout="constrained")
-    # A row each: names of classes need room of their own, and would squeeze what stands above them.
+    # A row for each: names of classes need room, and would squeeze the plots above them.
     parts: list[FigureBase] = [figure]
     if has_more:
         parts = [*figure.subfigures(2, 1, squeeze=False, height_ratios=[4.8, below]).ravel()]
@@ -68,7 +68,7 @@ def draw(
 
 
 def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
-    """Draw the first metric of several models over one stream, on axes, into a file, or on a new figure."""
+    """Draw the first metric of several models on one stream: on axes, into a file, or on a new figure."""
     figure = None if hasattr(to, "plot") else Figure(figsize=(8, 4.8), dpi=150, layout="constrained")
     axes = to if figure is None else figure.subplots()
     first = next(iter(comparison.values()))
@@ -87,13 +87,13 @@ def draw_comparison(comparison: Mapping[str, Any], to: Any = None) -> Any:
 MAIN, SECOND = "#1f5fa8", "#e08214"
 COLOURS = (MAIN, SECOND, "#4d9a52", "#8a5fa8", "#777777")
 MOST_PAIRS = 15
-FEWEST_ROWS = 3  # that there is room for
+FEWEST_ROWS = 3  # number of rows with room in any case
 
 
 def draw_curve(
     axes: Axes, curve: Sequence[Any], title: str, window: int, marks: Mapping[int, str] | None = None
 ) -> None:
-    """Draw how good predictions were against the number of examples on axes of matplotlib; see `draw`."""
+    """Draw the quality of predictions over the number of examples on axes of matplotlib; see `draw`."""
     last_row = curve[-1] if curve else None
     lines: list[tuple[str, Sequence[Any], list[float]]] = []
     for name in drawn(last_row) if curve else ():
@@ -113,13 +113,13 @@ def _column(curve: Sequence[Any], name: str) -> list[float]:
 
 
 def _draw_lines(axes: Axes, lines: Sequence[tuple[str, Sequence[Any], list[float]]]) -> None:
-    """Draw lines, each with its name, its rows and its values; the first one thicker."""
+    """Draw lines, each with its name, rows and values; the first one thicker."""
     for i, (called, curve, values) in enumerate(lines):
         if not all(map(math.isnan, values)):
             last = "" if math.isnan(values[-1]) else f" {values[-1]:.1%}"
             colour, width = COLOURS[i % len(COLOURS)], 1.3 if i else 2.2
             axes.plot([row.n for row in curve], values, color=colour, linewidth=width, label=called + last)
-    # The first predictions are guesses: they must not squeeze all that follows.
+    # The first predictions are guesses and must not squeeze the rest.
     settled = [value for _, _, values in lines for value in values[len(values) // 20 :] if not math.isnan(value)]
     low = max(0.0, min(settled, default=0.0) - 0.02)
     axes.set_ylim(low, 1.0 + (1.0 - low) * 0.03)
@@ -129,12 +129,12 @@ def _draw_lines(axes: Axes, lines: Sequence[tuple[str, Sequence[Any], list[float
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    if axes.get_legend_handles_labels()[0]:  # below, where it covers neither lines nor titles
+    if axes.get_legend_handles_labels()[0]:  # below the plot, where it covers neither lines nor titles
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4, frameon=False)
 
 
 def _mark(axes: Axes, marks: Mapping[int, str] | None) -> None:
-    """Mark what happened after so many examples."""
+    """Mark the numbers of examples that have a text."""
     for n, text in (marks or {}).items():
         axes.axvline(n, color="#777777", linewidth=1, linestyle=":")
         axes.annotate(
@@ -147,7 +147,7 @@ def _draw_reliability(axes: Axes, score: Score) -> None:
     share = np.where(n < FEWEST_IN_TENTH, math.nan, share)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
     axes.plot(probability, share, color=MAIN, linewidth=1.3)
-    # Areas as the numbers of examples, but none too small to be seen.
+    # The areas show the numbers of examples, with a minimum so that all are visible.
     sizes = np.maximum(20, 300 * n / max(n.max(), 1))
     axes.scatter(probability, share, sizes, color=MAIN)
     has_positive = score.positive is not None
@@ -162,7 +162,7 @@ def _draw_reliability(axes: Axes, score: Score) -> None:
 
 
 def _draw_classes(axes: Axes, score: Score) -> None:
-    """F1 of the commonest classes as bars, precision and recall as points on them."""
+    """F1 of the most frequent classes as bars, with precision and recall as points."""
     commonest_rows = commonest(score, _shown)
     names, rows = [name for name, _ in commonest_rows], [row for _, row in commonest_rows]
     places = range(len(rows))
@@ -181,7 +181,7 @@ def _draw_classes(axes: Axes, score: Score) -> None:
     axes.set_title(f"the commonest {noun}, and how many", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    # Below, as titles and names take what is above and beside.
+    # Below, because titles and names take the room above and beside.
     below = 1.0, -0.3 / max(len(rows), FEWEST_ROWS) - 0.02
     axes.legend(loc="upper right", bbox_to_anchor=below, ncols=3, frameon=False, fontsize=8)
 
@@ -190,7 +190,7 @@ def _draw_confused(axes: Axes, score: Score) -> None:
     pairs = score.confused(MOST_PAIRS)
     places = range(len(pairs))
     axes.barh(places, [pair.count for pair in pairs], height=0.35, color="#e9b9a0")
-    # Names stand above the bars, which leaves these the whole width.
+    # The names are above the bars, so that the bars have the whole width.
     for place, pair in zip(places, pairs, strict=True):
         text = f"{pair.count:,}  {_shown(pair.truth, 27)} → {_shown(pair.predicted, 27)}"
         axes.annotate(
@@ -204,14 +204,14 @@ def _draw_confused(axes: Axes, score: Score) -> None:
 
 
 def _shown(label: object, longest: int = 34) -> str:
-    return printable(label, longest, "\N{REPLACEMENT CHARACTER}")  # for which every font has a glyph
+    return printable(label, longest, "\N{REPLACEMENT CHARACTER}")  # a character that every font has
 
 
 def write(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure into a .png, .svg or .pdf file, by default a PNG; another ending is a ValueError."""
+    """Write a figure to a .png, .svg or .pdf file, by default PNG. Another ending is a ValueError."""
     extension = os.path.splitext(path)[1].lower()
     if extension and extension not in FILE_TYPES:
         raise ValueError(f"{os.fspath(path)} must end in {', '.join(FILE_TYPES)}")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # a label in a script that the font has not is drawn as boxes
+        warnings.filterwarnings("ignore", "Glyph")  # characters that the font lacks are drawn as boxes
         figure.savefig(path, format=extension[1:] or "png")

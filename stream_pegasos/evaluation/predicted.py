@@ -1,4 +1,4 @@
-"""Predictions for examples, made before these were learned."""
+"""Predictions for examples, made before these are learned."""
 
 from __future__ import annotations
 
@@ -25,25 +25,27 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_PROBABLE", "NOTHING", "AnyOutcomes", "Labelled", "PredictedBlock", "has_weight"]
 
-# (x, y), (x, y, w) or a longer tuple that begins so.
+# (x, y), (x, y, w) or a longer tuple that begins like this.
 Labelled = Sequence[Any]
 AnyOutcomes = Outcomes | LabelOutcomes
 Said = tuple[Any, Any, Any]
 
 FEW_COLUMNS = 16
 MOST_PROBABLE = 10
-NOTHING = itertools.repeat(None)  # no id, or no probabilities, for any example
+NOTHING = itertools.repeat(None)  # no id, or no probabilities, for all examples
 
 
 @dataclass(slots=True)
 class PredictedBlock:
-    """Examples that were predicted and, if there are labels `y`, then learned; the model knew `classes` before."""
+    """Examples that were predicted and, if there are labels `y`, then learned. `classes` are the labels that the model
+    knew before.
+    """
 
     predictions: Predictions
     classes: tuple[Label | None, ...]
     y: list[Any]
-    examples: Sequence[Labelled] = ()  # if `evaluate` or `predict_learn` gave the block
-    _each: list[Said] | None = field(default=None, init=False)  # once it was asked for
+    examples: Sequence[Labelled] = ()  # if the block comes from `evaluate` or `predict_learn`
+    _each: list[Said] | None = field(default=None, init=False)  # cache
     _are_counted: bool | None = field(default=None, init=False)
 
     def __len__(self) -> int:
@@ -51,13 +53,15 @@ class PredictedBlock:
 
     @property
     def _has_columns(self) -> bool:
-        """Whether each class has a margin of its own."""
+        """Whether each class has its own margin."""
         predictions = self.predictions
         return predictions.scores.ndim == 2 and predictions.scores.shape[1] == len(predictions.classes)
 
     @property
     def _were_known(self) -> NDArray[np.bool_]:
-        """Whether the label of a column was known when an example was predicted, or came later in the block."""
+        """Whether the label of each column was known at the time of the prediction; it may have come later in the
+        block.
+        """
         return np.isfinite(self.predictions.scores) if self._has_columns else self.predictions.probabilities > 0.0
 
     @property
@@ -71,8 +75,8 @@ class PredictedBlock:
         probabilities: Iterable[Mapping[Label, float] | None] | None = None,
         begin: int = 0,
     ) -> list[Answer]:
-        """The answer to each example from `begin` on, with its id and with probabilities as `probabilities_by_label` or
-        `most_probable` has them; by default with the most probable ones, unless two classes share one margin.
+        """The answer to each example from `begin` on, with its id and with probabilities from `probabilities_by_label`
+        or `most_probable`; by default with the most probable ones, unless two classes share one margin.
         """
         if probabilities is None:
             probabilities = NOTHING if self.predictions.scores.ndim == 1 else self.most_probable(begin=begin)
@@ -85,7 +89,7 @@ class PredictedBlock:
         ]
 
     def each(self) -> list[Said]:
-        """The label, its probability and its margin for each example, as those of an `Answer`."""
+        """The label, its probability and its margin for each example, as in an `Answer`."""
         if self._each is None:
             predictions = self.predictions
             labels, columns = (
@@ -128,7 +132,7 @@ class PredictedBlock:
         ]
 
     def probabilities_by_label(self) -> list[dict[Label, float]]:
-        """The probability of every label that was known when an example was predicted, by label."""
+        """The probability of every label that was known at the time of the prediction."""
         predictions, before = self.predictions, set(self.classes) - {None}
         columns = [
             (column, label) for column, label in enumerate(predictions.classes) if label is not None and label in before
@@ -139,12 +143,12 @@ class PredictedBlock:
         ]
 
     def most_probable(self, limit: int = MOST_PROBABLE, begin: int = 0) -> list[dict[Label, float]]:
-        """The most probable known labels of each example from `begin` on and their probabilities, the largest first."""
+        """The most probable known labels of each example from `begin` on and their probabilities, largest first."""
         known_labels, probabilities = set(self.classes), self.predictions.probabilities[begin:]
         classes = [label if label in known_labels else None for label in self.predictions.classes]
         n = min(limit, len(classes))
         columns: Iterable[Sequence[int]] = itertools.repeat(range(n))
-        if n < len(classes):  # only the columns of the largest
+        if n < len(classes):  # only the columns of the largest probabilities
             best = np.sort(np.argpartition(-probabilities, n - 1, axis=1)[:, :n], axis=1)
             columns, probabilities = best.tolist(), np.take_along_axis(probabilities, best, axis=1)
         result = []
@@ -156,8 +160,8 @@ class PredictedBlock:
         return result
 
     def label_probabilities(self) -> Floats:
-        """How probable the label of each example was; `nan` where the model did not know it, or has no probabilities.
-        With several labels: the least probability, over all labels, that one holds as is said.
+        """The probability of each example's label; `nan` if the model did not know it, or has no probabilities. With
+        several labels: the smallest probability, over all labels, that the label holds or not, as given.
         """
         predictions, were_known, known_labels = self.predictions, self._were_known, set(self.classes) - {None}
         columns = {label: column for column, label in enumerate(predictions.classes) if label in known_labels}
@@ -178,8 +182,8 @@ class PredictedBlock:
         return result
 
     def sureness(self) -> Floats:
-        """How probable the likeliest label of each example is; with several labels, the least probability, over all
-        labels, that one holds, or does not, whichever is likelier.
+        """The probability of each example's most probable label. With several labels: the smallest probability, over
+        all labels, of the more probable of yes and no.
         """
         probabilities: Floats = np.nan_to_num(self.predictions.probabilities)
         sureness: Floats = probabilities.max(axis=1, initial=0.0)
@@ -188,14 +192,14 @@ class PredictedBlock:
         return sureness
 
     def wrong_rows(self) -> list[int]:
-        """The rows that had an answer, which was wrong."""
+        """The rows with a wrong answer."""
         pairs = enumerate(zip(self.predictions.labels.tolist(), self.y, strict=True))
         if self._has_several:
             return [row for row, (labels, truth) in pairs if {*labels} != {*labels_that_hold(truth)}]
         return [row for row, (label, truth) in pairs if label != truth and label is not None]
 
     def counted(self) -> PredictedBlock:
-        """The examples that metrics count: those that have a weight above 0."""
+        """The examples that metrics count: those with a weight above 0."""
         if self._are_counted is None:
             self._are_counted = all(map(has_weight, self.examples))
         if self._are_counted:
@@ -205,7 +209,7 @@ class PredictedBlock:
         return PredictedBlock(self.predictions.rows(rows), self.classes, y, examples)
 
     def outcomes(self, model: AnyModel) -> AnyOutcomes:
-        """The outcomes of the examples that are counted, given the model that has learned the block."""
+        """The outcomes of the examples that count, for the model that has learned the block."""
         block = self.counted()
         predictions, y = block.predictions, block.y
         if score_kind(model) == LABELS:
@@ -223,7 +227,7 @@ class PredictedBlock:
 
 
 def in_sets(predictions: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:
-    """Whether each set holds all labels of its example, and how many labels it has; no rows where there are no sets."""
+    """Whether each set contains all labels of its example, and the size of the set; no rows without sets."""
     if predictions.sets is None:
         return no_sets()
     pairs = zip(truths, predictions.sets, strict=True)
@@ -231,25 +235,25 @@ def in_sets(predictions: Predictions, truths: Sequence[Sequence[Any]]) -> Floats
 
 
 def has_weight(example: Labelled) -> bool:
-    """Whether an example counts; one of weight 0 teaches nothing, and is in no metric."""
+    """Whether an example counts. One of weight 0 is not learned, and is in no metric."""
     return len(example) < 3 or bool(example[2] != 0.0)
 
 
 def numbers_at(rows: Floats, places: list[int]) -> list[float]:
     """The number at a place of each row."""
-    if rows.shape[1] <= FEW_COLUMNS:  # which is faster for few rows, too
+    if rows.shape[1] <= FEW_COLUMNS:  # also faster for few rows
         return [row[place] for row, place in zip(rows.tolist(), places, strict=True)]
     numbers: list[float] = rows[np.arange(len(places)), places].tolist()
     return numbers
 
 
 def leads(margins: Floats, places: list[int]) -> list[float]:
-    """How far the margin at a place of each row is above the largest other one."""
+    """The difference between the margin at a place of each row and the largest other one."""
     rows, rivals = np.arange(len(places)), margins.copy()
     rivals[rows, places] = -np.inf
     with np.errstate(invalid="ignore"):
         result: list[float] = (margins[rows, places] - rivals.max(axis=1, initial=-np.inf)).tolist()
-    # Rows from before the third class have one margin, which stands in two columns with opposite signs.
+    # Rows from before the third class have one margin, in two columns with opposite signs.
     for row in np.flatnonzero(np.isfinite(margins).sum(axis=1) == 2).tolist():
         negative, positive = margins[row][np.isfinite(margins[row])].tolist()
         result[row] = positive if negative == -positive else result[row]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Evaluation", "ExampleError", "iter_prequential", "prequential"]
 
-OnPredicted = Callable[[PredictedBlock], None]  # called with each block that was predicted
+OnPredicted = Callable[[PredictedBlock], None]  # gets each predicted block
 
 _FIRST_STEP = 50
 
@@ -62,52 +62,53 @@ def prequential(
 ) -> Evaluation | Comparison:
     """Predict every example of a stream, then learn it, and score the predictions.
 
-    Every prediction counts, also the first ones. A class that comes in the middle joins the others; nothing restarts.
-    Ctrl-C ends the evaluation early.
+    Every prediction counts, also the first ones. A new class may come at any time; the scores continue. Ctrl-C ends the
+    evaluation early.
 
     Parameters
     ----------
-    stream
-        Tuples `(x, y)`, or with a weight `(x, y, w)`, or with River's keywords `(x, y, {"w": w})`; or one of River's
-        datasets. Weights count only in learning; an example of weight 0 teaches nothing and is in no metric.
-    model
-        The model, which learns the stream: one of this package, or a classifier or pipeline of River's. Or a dict of
-        several by name: each message is given to all of them.
-    delay
-        The label of an example arrives, is learned and scored only when that many more examples have been predicted, 0
-        by default; River's `delay` counts one more. Or, with a `moment`, after a time, as in River's
+    stream : iterable of tuple, or river.datasets dataset
+        Tuples `(x, y)`, or with a weight `(x, y, w)`, or with River's keywords `(x, y, {"w": w})`; or a dataset of
+        River. Weights count only in learning; an example of weight 0 is not learned and is in no metric.
+    model : Model, river.base.Classifier, or dict of these
+        The model, which learns the stream: from this package, or a classifier or pipeline of River. Or a dict of
+        several models by name; each of them gets every message.
+    delay : int, timedelta, float, str or callable, default 0
+        The delay of labels: a label arrives, is learned and scored after this many more examples have been predicted,
+        at least 0; River's `delay` counts one more. Or, with a `moment`, a time as in River's
         `evaluate.progressive_val_score`: a `timedelta`, a number, the name of a field or a function of x and y. At the
-        end of the stream all labels arrive.
-    moment
+        end of the stream, all labels arrive.
+    moment : str, callable or None, default None
         The time of an example: the name of a field of x, or a function of x.
-    learn
-        Whether examples are learned. If not, models stay as they are, and labels may not be late: use this for examples
-        held out. A label that the model does not know counts as one more class.
-    batch
-        How many examples are read ahead and passed to the model in one call, 512 by default. The results are the same.
-    threads
-        How many threads a call of the model may use, 1 by default. The results are the same.
-    name
-        What the stream is called in reports; of a dataset of River's its name.
-    marks
-        What happens after so many examples, to be marked where the curve is drawn.
-    on_row
-        Called with each new row of the curve of the only model.
-    on_refused
-        Called with each example that a model refuses, such as one with a list for a label, and the reason. The example
-        is then skipped. Without it such an example raises.
-    on_predicted
-        Called with each block of examples that the first model has predicted and then learned, in their order.
+    learn : bool, default True
+        Whether examples are learned. If not, models do not change, and labels may not be late: use this for held-out
+        examples. A label that the model does not know counts as one more class.
+    batch : int, default 512
+        The number of examples that are read ahead and passed to the model in one call, at least 1. It does not change
+        the results.
+    threads : int, default 1
+        The number of threads for a call of the model, at least 1. It does not change the results.
+    name : str or None, default None
+        The name of the stream in reports; `None` for the name of a River dataset, or "stream".
+    marks : dict of int to str, or None, default None
+        Texts by number of examples, to be marked in plots of the curve.
+    on_row : callable or None, default None
+        A function that gets each new row of the curve, for a single model.
+    on_refused : callable or None, default None
+        A function that gets each example that a model refuses, such as one with a list for a label, and the reason. The
+        example is then skipped. Without this function, such an example raises an error.
+    on_predicted : callable or None, default None
+        A function that gets each block of examples that the first model has predicted and then learned, in order.
 
     Raises
     ------
     TypeError
-        If a model is no classifier, or the stream gives no tuples.
+        If a model is no classifier, or if the stream gives no tuples.
     ExampleError
         If a model refuses an example and there is no `on_refused`, or if a decision needs `pos_label` and there is
-        none. All examples before it are learned.
+        none. All earlier examples are learned.
     ValueError
-        If `delay` is negative or without learning, `batch` is below 1, or there is no model.
+        If `delay` is negative or without learning, if `batch` is below 1, or if there is no model.
 
     References
     ----------
@@ -153,18 +154,29 @@ def iter_prequential(
     on_refused: OnRefused | None = None,
     on_predicted: OnPredicted | None = None,
 ) -> Iterator[Any]:
-    """What `prequential` gives, again and again as the stream goes by: a notebook or a terminal can show it.
+    """Yield the result of `prequential` repeatedly during the stream, for a notebook or a terminal to show.
 
     Parameters
     ----------
-    every
-        After how many examples, at least, the evaluation so far is given; it is given at the end in any case.
-    stream, model, delay, moment, learn, batch, threads, name, marks, on_row, on_refused, on_predicted
-        As for `prequential`, which raises the same.
+    stream : iterable of tuple, or river.datasets dataset
+    model : Model, river.base.Classifier, or dict of these
+        Both as for `prequential`, with the same errors.
+    every : int or None, default None
+        The smallest number of examples between two results; `None` for a result only at the end. The last result is
+        always at the end.
+    delay : int, timedelta, float, str or callable, default 0
+    moment : str, callable or None, default None
+    learn : bool, default True
+    batch : int, default 512
+    threads : int, default 1
+    name : str or None, default None
+    marks : dict of int to str, or None, default None
+    on_row, on_refused, on_predicted : callable or None, default None
+        All as for `prequential`.
 
     Yields
     ------
-    The same `Evaluation` or `Comparison` each time, as it is by then.
+    The same `Evaluation` or `Comparison` object each time, in its present state.
 
     Examples
     --------
@@ -191,7 +203,7 @@ def iter_prequential(
     if not models:
         raise ValueError("model must have at least one model, got none")
     if name is None:
-        name = type(stream).__name__ if hasattr(stream, "n_samples") else "stream"  # of a dataset of River's
+        name = type(stream).__name__ if hasattr(stream, "n_samples") else "stream"  # the name of a River dataset
     parameters = (learn, threads, len(models) > 1, on_row, on_refused)
     followers = [
         _Follower(follower, name, *parameters, None if i else on_predicted)
@@ -223,7 +235,7 @@ def iter_prequential(
 
 
 def _as_labelled(example: Any) -> Any:
-    """An example with its weight, if it comes with River's keywords."""
+    """An example with its weight, which may come in River's keywords."""
     if not is_labelled(example):
         raise TypeError(
             f"an example must be a tuple (x, y), got {shortened(repr(example), 50)}; a stream of one is a list of it"
@@ -233,17 +245,17 @@ def _as_labelled(example: Any) -> Any:
     keywords = dict(example[2])
     weight = keywords.pop("w", 1.0)
     if keywords:
-        raise ValueError(f"an example has the keyword {next(iter(keywords))!r}; of River's keywords w alone is known")
+        raise ValueError(f"an example has the keyword {next(iter(keywords))!r}; only w is known of River's keywords")
     return (example[0], example[1], weight)
 
 
 def is_labelled(example: object) -> bool:
-    """Whether it may be x, y and more; a text or a dict is an x alone."""
+    """Whether a value may be x, y and more; a text or a dict is only an x."""
     return isinstance(example, (tuple, list, np.ndarray)) and len(example) > 1
 
 
 def check_stream(stream: object) -> None:
-    """Raise a TypeError for what gives no examples: columns, a text, a single thing."""
+    """Raise a TypeError if a value gives no examples: columns, a text, a single value."""
     if hasattr(stream, "columns") or isinstance(stream, (str, bytes, Mapping)) or not isinstance(stream, Iterable):
         raise TypeError(
             f"stream must give tuples (x, y), got a {type(stream).__name__}; of columns make zip(X, y), of a file "
@@ -252,7 +264,7 @@ def check_stream(stream: object) -> None:
 
 
 class _Follower:
-    """A model that is given a stream, and how good it is."""
+    """A model that follows a stream, and its evaluation."""
 
     def __init__(
         self,
@@ -272,11 +284,11 @@ class _Follower:
         self._curve, self._start = Curve(_FIRST_STEP), perf_counter()
         errors = LabelErrors(shown_by(self.model))
         self.evaluation = Evaluation(new_score(self.model), self._curve.rows, name=name, label_errors=errors)
-        self.right: list[Any] = []  # of each example, in arrays: whether it was predicted right, −1 if not counted
+        self.right: list[Any] = []  # arrays with 1 or 0 for a right or wrong prediction, −1 if not counted
         self._late = LateLearner(self.model, on_refused, threads)
 
     def take(self, chunk: list[Labelled]) -> None:
-        """Predict a chunk, and learn it."""
+        """Predict a chunk, then learn it."""
         if self._learn:
             blocks = predict_learn(self.model, chunk, self._on_refused, self._threads)
         else:
@@ -288,7 +300,7 @@ class _Follower:
         self._count(events.answers, self._late.take(events))
 
     def _count(self, chunk: list[Labelled], blocks: Iterable[PredictedBlock]) -> None:
-        """Score the predictions of a chunk, of which some examples may have been refused."""
+        """Score the predictions of a chunk; some of its examples may have been refused."""
         right, place = np.full(len(chunk), -1, np.int8), 0
         for block in blocks:
             if self._on_predicted is not None:
@@ -299,7 +311,7 @@ class _Follower:
             self.evaluation.label_errors.update(counted)
             rights = _rights(outcomes) if self._is_compared else ()
             for example, is_right in zip(counted.examples if self._is_compared else (), rights, strict=True):
-                while chunk[place] is not example:  # refused, or without weight
+                while chunk[place] is not example:  # skip refused examples and those without weight
                     place += 1
                 right[place] = is_right
                 place += 1
@@ -312,7 +324,7 @@ class _Follower:
         return row
 
     def look(self) -> None:
-        """Bring the evaluation up to now."""
+        """Update the time of the evaluation."""
         self.evaluation.seconds = perf_counter() - self._start
 
     def end(self) -> None:
@@ -323,14 +335,14 @@ class _Follower:
 
 
 def wrap_river(model: base.Base) -> RiverModel:
-    """A model of River's behind our interface; it is imported where there is one alone."""
+    """A River model with the interface of this package. The module is imported only if there is such a model."""
     from stream_pegasos.evaluation.river_models import RiverModel
 
     return RiverModel(model)
 
 
 def _rights(outcomes: AnyOutcomes) -> list[bool]:
-    """Whether each prediction was right, all labels of it where there are several."""
+    """Whether each prediction was right; with several labels, whether all were."""
     pairs = zip(outcomes.truths, outcomes.predicted, strict=True)
     return [
         set(truth) == set(prediction) if isinstance(prediction, tuple) else truth == prediction
@@ -339,7 +351,7 @@ def _rights(outcomes: AnyOutcomes) -> list[bool]:
 
 
 def _prompt(examples: Iterable[Labelled], followers: list[_Follower], batch: int) -> Iterator[int]:
-    """Give the followers a stream whose labels are there at once; how many examples each step has."""
+    """Give the followers a stream without delay. Yield the number of examples in each step."""
     for chunk in encoded_ahead([follower.model for follower in followers], chunks(examples, batch)):
         for follower in followers:
             follower.take(chunk)
@@ -349,7 +361,7 @@ def _prompt(examples: Iterable[Labelled], followers: list[_Follower], batch: int
 def _late(
     examples: Iterable[Labelled], followers: list[_Follower], delay: Delay, moment: Moment, batch: int
 ) -> Iterator[int]:
-    """Give the followers a stream whose labels come later."""
+    """Give the followers a stream with late labels. Yield the number of examples in each step."""
     if moment is None and isinstance(delay, int):
         events = events_after(examples, delay, batch)
     else:

@@ -1,4 +1,4 @@
-"""Scores of a positive class over a growing stream: ROC AUC, exact or in constant memory, and calibration."""
+"""Scores of a positive class on a growing stream: ROC AUC, exact or in constant memory, and calibration."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["PositiveScore", "Ranking", "RankingInBins"]
 
 Pair = tuple[Label | None, ...]
 
-_BINS = 4_000  # for margins of each sign; larger ones than 3.8 million count in the last bin
+_BINS = 4_000  # for margins of each sign; margins above 3.8 million count in the last bin
 
 
 class PositiveScore:
-    """The margins of a positive class against a negative one, and how reliable the probability of the positive one is.
-    The two are `None` until they are known.
+    """The margins of a positive class against a negative one, and the reliability of the positive class's probability.
+    The two classes are `None` until they are known.
     """
 
     def __init__(self, window: int, exact: bool) -> None:
@@ -29,13 +29,13 @@ class PositiveScore:
         self.reliability = Reliability()
         self._window = window
         self._ranking: Ranking | RankingInBins = Ranking() if exact else RankingInBins()
-        self._newest: Floats = np.zeros((0, 2))  # whether positive, margin
+        self._newest: Floats = np.zeros((0, 2))  # columns: whether positive, margin
 
     def takes(self, classes: Pair) -> bool:
         """Whether these are still the same two classes, in either order."""
         if not classes or len({*self.classes, *classes} - {None}) > 2:
             return False
-        # A model that met 1 took it for positive; when 2 follows, 1 turns out to be negative.
+        # A model that only met 1 took it as positive; when 2 comes, 1 becomes negative.
         if self.classes[1] not in (None, classes[1]):
             self._ranking.swap()
             self._newest = self._newest * -1 + [1, 0]
@@ -50,7 +50,7 @@ class PositiveScore:
         self._newest = newest(self._newest, np.column_stack([y, margins]), self._window)
 
     def add(self, other: PositiveScore) -> None:
-        """Count what a score of the same two classes, in their order, has counted."""
+        """Add the counts of another score of the same two classes, in the same order."""
         self._ranking.add(other._ranking)
         self.reliability.sums += other.reliability.sums
         self._newest = newest(self._newest, other._newest, self._window)
@@ -83,7 +83,7 @@ class PositiveScore:
 
 
 class Ranking:
-    """All margins of either class. ROC AUC counts the pairs in the right order. Old and new margins are sorted, and
+    """All margins of both classes. ROC AUC counts the pairs in the right order. Old and new margins are sorted, and
     only pairs with a new margin are counted, so that a curve of exact values is cheap.
     """
 
@@ -124,19 +124,19 @@ class Ranking:
             + _half_pairs(positive, self._negative)
             + _half_pairs(positive, negative)
         )
-        self._positive = np.sort(np.concatenate([self._positive, positive]), kind="stable")  # which merges two runs
+        self._positive = np.sort(np.concatenate([self._positive, positive]), kind="stable")  # merges two sorted runs
         self._negative = np.sort(np.concatenate([self._negative, negative]), kind="stable")
         self._new.clear()
 
 
 class RankingInBins:
-    """The number of margins of either class in each bin."""
+    """The number of margins of each class in each bin."""
 
     def __init__(self) -> None:
         self._counts: NDArray[np.int64] = np.zeros((2, 2 * _BINS + 1), np.int64)  # negatives, positives
 
     def update(self, y: Bools, margins: Floats) -> None:
-        # Nearly margin · 12,800 where the margin is small, and 200 · log(margin) where it is large.
+        # About margin · 12,800 for small margins, and 200 · log(margin) for large ones.
         bins = np.rint(200 * np.arcsinh(64 * margins)).clip(-_BINS, _BINS).astype(np.intp) + _BINS
         np.add.at(self._counts, (y.astype(np.intp), bins), 1)
 
@@ -145,7 +145,7 @@ class RankingInBins:
 
     @property
     def roc_auc(self) -> float:
-        negatives, positives = self._counts.astype(float)  # as the number of pairs may be beyond any int64
+        negatives, positives = self._counts.astype(float)  # because the number of pairs may exceed an int64
         half_pairs = (positives * (2 * np.cumsum(negatives) - negatives)).sum()
         return ratio(half_pairs, 2 * negatives.sum() * positives.sum())
 
@@ -153,7 +153,7 @@ class RankingInBins:
         self._counts = self._counts[::-1, ::-1].copy()
 
     def get_state(self) -> Any:
-        """For each bin that has any: its number, and the counts of negatives and of positives."""
+        """The number of each bin that is not empty, with the counts of negatives and of positives."""
         bins = np.flatnonzero(self._counts.any(axis=0))
         return np.column_stack([bins, self._counts[:, bins].T]).tolist()
 

@@ -1,4 +1,4 @@
-"""Reports of evaluations, as text and as tables of HTML."""
+"""Reports of evaluations, as text and as HTML tables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["MOST_CLASSES", "as_html", "as_text", "commonest", "comparison_tables
 
 MOST_CLASSES = 20
 MOST_PAIRS = 10
-LONGEST_LABEL, LONGEST_BESIDE = 50, 18  # characters shown in a table, and beside the columns of several models
+LONGEST_LABEL, LONGEST_BESIDE = 50, 18  # characters of a label in a table, and beside the columns of several models
 _shown = partial(printable, longest=LONGEST_LABEL)
 
-Table = tuple[Sequence[str], list[Sequence[str]]]  # the names of columns, and the rows
+Table = tuple[Sequence[str], list[Sequence[str]]]  # names of columns, and rows
 
 
 class ReportSubject(Protocol):
-    """What a headline is about; an `Evaluation` is."""
+    """The subject of a headline, such as an `Evaluation`."""
 
     score: Score
     seconds: float
@@ -32,19 +32,19 @@ class ReportSubject(Protocol):
 
 
 def headline(evaluation: ReportSubject, notes: Iterable[str] = ()) -> str:
-    """What was evaluated: how many messages, how fast, and what is to be said of them."""
+    """The first line of a report: the number of messages, the speed, and notes."""
     score, seconds = evaluation.score, evaluation.seconds
     speed = f" in {seconds:.2f} s, {score.n / seconds:,.0f} docs/s" if score.n and seconds else ""
     ended = ["interrupted"] * evaluation.interrupted
     text = ", ".join([f"{evaluation.name}: {score.n:,} messages{speed}", *notes, *ended])
-    if score.n_unanswered > 1:  # of the first message nothing can be known
+    if score.n_unanswered > 1:  # the first message cannot have an answer
         text += f"; {score.n_unanswered:,} came before any label, had no answer and are in no metric"
     return text
 
 
 def score_tables(score: Score, in_full: bool = False) -> list[Table]:
-    """How good the predictions were, in three tables: the metrics; the commonest classes, the rest summed up, or in
-    full all of them, the worst first; the pairs that were confused most often, in full all.
+    """The quality of the predictions in three tables: the metrics; the most frequent classes and the sum of the others
+    or, in full, all classes with the worst first; the most frequent confusions or, in full, all.
     """
     metrics = [(_name(name, score), f"{value:.4f}") for name, value in score.metrics().items()]
     has_several = score.kind == LABELS
@@ -62,7 +62,7 @@ def score_tables(score: Score, in_full: bool = False) -> list[Table]:
 
 
 def commonest(score: Score, shown: Callable[[Any], str]) -> list[tuple[str, Any]]:
-    """The commonest classes, each with its name, then the others, summed up."""
+    """The most frequent classes, each with its name, then the sum of the others."""
     rows: list[tuple[str, Any]] = [(shown(row.label), row) for row in score.class_rows(MOST_CLASSES)]
     other_classes = score.others(MOST_CLASSES)
     if other_classes is not None:
@@ -71,8 +71,9 @@ def commonest(score: Score, shown: Callable[[Any], str]) -> list[tuple[str, Any]
 
 
 def comparison_tables(scores: Mapping[str, Score], pairs: Sequence[Any], longest: int | None = None) -> list[Table]:
-    """The metrics that all models have, and how each two of them differ, a column for each. Lines are no longer than
-    `longest`: where names are too long for that, models have numbers; where there are too many, columns go on below.
+    """The common metrics of all models, and the differences of each two, with a column for each. Lines have at most
+    `longest` characters: if names are too long for that, models have numbers; if there are too many columns, they
+    continue below.
     """
     shown = _shown if longest is None else printable
     tables = _compared({name: shown(name) for name in scores}, scores, pairs)
@@ -88,7 +89,7 @@ def comparison_tables(scores: Mapping[str, Score], pairs: Sequence[Any], longest
 def _compared(names: Mapping[str, str], scores: Mapping[str, Score], pairs: Sequence[Any]) -> list[Table]:
     metrics, first = [score.metrics() for score in scores.values()], next(iter(scores.values()))
     shared = [name for name in metrics[0] if all(name in of and not math.isnan(of[name]) for of in metrics)]
-    if first.kind != LABELS:  # micro F1 is the accuracy where each example has one label
+    if first.kind != LABELS:  # with one label per example, micro F1 is the accuracy
         shared = [name for name in shared if name != "micro_f1"]
     values = [(_name(metric, first, LONGEST_BESIDE), *(f"{of[metric]:.4f}" for of in metrics)) for metric in shared]
     rows = {
@@ -106,7 +107,7 @@ def _compared(names: Mapping[str, str], scores: Mapping[str, Score], pairs: Sequ
 
 
 def _split(table: Table, room: int) -> list[Table]:
-    """A table as several below each other, each with the first column and as many others as there is room for."""
+    """A table as several tables, one below the other, each with the first column and as many others as fit."""
     columns, rows = table
     parts: list[list[int]] = [[0]]
     left = room
@@ -125,18 +126,18 @@ def _width(tables: Sequence[Table]) -> int:
 
 
 def _width_of_first(tables: Sequence[Table]) -> int:
-    """How wide the first columns are: all alike, but those that stand alone."""
+    """The common width of the first columns; tables with a single column do not count."""
     return max((len(row[0]) for columns, rows in tables for row in (columns, *rows) if len(columns) > 1), default=0)
 
 
 def as_text(head: str, tables: Sequence[Table]) -> str:
-    """Tables as lines; their first columns are equally wide, unless they are the only ones."""
+    """Tables as lines. Their first columns have the same width, except in tables with a single column."""
     left = _width_of_first(tables)
     lines = [head]
     for columns, rows in tables:
         lines.append("")
         widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(1, len(columns))]
-        texts = [i for i in range(1, len(columns)) if columns[i] == "predicted"]  # beside numbers
+        texts = [i for i in range(1, len(columns)) if columns[i] == "predicted"]  # texts among numbers
         for row in [columns, *rows] if any(columns) else rows:
             cells = [f"{row[i]:<{w}}" if i in texts else f"{row[i]:>{w}}" for i, w in enumerate(widths, 1)]
             lines.append("  ".join([f"{row[0]:<{left}}", *cells]).rstrip())
@@ -144,7 +145,7 @@ def as_text(head: str, tables: Sequence[Table]) -> str:
 
 
 def as_html(head: str, tables: Sequence[Table]) -> str:
-    """The same as tables of HTML."""
+    """The tables as HTML."""
 
     def row_of(cells: Sequence[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -1,4 +1,4 @@
-"""What a prequential evaluation gives: of one model, and of several on the same stream."""
+"""Results of prequential evaluations: of one model, and of several on the same stream."""
 
 from __future__ import annotations
 
@@ -19,31 +19,30 @@ from stream_pegasos.evaluation.tallies import Score
 
 __all__ = ["Comparison", "Evaluation", "Pair"]
 
-MOST_BLOCKS = 50  # of the stream, over which a difference varies
-LONGEST_LINE = 100  # characters, of the report of several models
+MOST_BLOCKS = 50  # blocks of the stream, for the variance of a difference
+LONGEST_LINE = 100  # characters in the report of several models
 
 
 @dataclass(slots=True, repr=False)
 class Evaluation:
-    """How good a model was on a stream. `str` gives the report that the command `evaluate` prints.
+    """The evaluation of a model on a stream. `str` gives the report that the command `evaluate` prints.
 
     Attributes
     ----------
-    score
-        The scores over the whole stream: a `PrequentialScore`, an `OrderedScore`, or a `LabelScore` if an example may
-        have several labels.
-    curve
-        The scores at up to 200 evenly spaced points and at the end, as rows of the score.
-    seconds
-        How long it took.
-    interrupted
+    score : PrequentialScore, OrderedScore or LabelScore
+        The scores over the whole stream; a `LabelScore` if an example may have several labels.
+    curve : list of named tuples
+        The scores at up to 200 evenly spaced points and at the end.
+    seconds : float
+        The duration.
+    interrupted : bool
         Whether Ctrl-C ended it.
-    name
+    name : str
         The name of the stream.
-    marks
-        What happened after so many examples, as `plot` marks it.
-    label_errors
-        A `LabelErrors`, whose `interval` says which share of the labels looks wrong, if that is well founded.
+    marks : dict of int to str
+        Texts by number of examples, which `plot` marks.
+    label_errors : LabelErrors
+        Labels that look wrong; its `interval` estimates their share, if there is a sound estimate.
 
     Examples
     --------
@@ -74,8 +73,8 @@ class Evaluation:
         return self.report()
 
     def report(self, in_full: bool = False, notes: Sequence[str] = ()) -> str:
-        """The report as text, in full with all classes, the worst F1 first, and all pairs that were confused; `notes`
-        follow the number of messages.
+        """The report as text; in full, with all classes, the worst F1 first, and all confusions. `notes` follow the
+        number of messages.
         """
         return as_text(headline(self, notes), score_tables(self.score, in_full))
 
@@ -87,13 +86,14 @@ class Evaluation:
 
         Parameters
         ----------
-        n
-            How many at most, up to 10,000.
+        n : int, default 100
+            The largest number of messages, up to 10,000.
 
         Returns
         -------
-        A `Suspect` for each: of the messages that were predicted otherwise, those whose label was the least probable
-        before it was learned (the self-confidence of Northcutt, Jiang and Chuang 2021, on predictions of one pass).
+        list of Suspect
+            The wrongly predicted messages with the least probable labels before learning (the self-confidence of
+            Northcutt, Jiang and Chuang 2021, on predictions of one pass).
 
         Examples
         --------
@@ -112,13 +112,14 @@ class Evaluation:
 
         Parameters
         ----------
-        to
-            The axes of matplotlib to draw it on; or a .png, .svg or .pdf file for the curve and three more drawings
-            (see `stream_pegasos.evaluation.plot.draw`); `None` for a new figure with these.
+        to : matplotlib.axes.Axes, str, path or None, default None
+            The axes to draw the curve on; or a .png, .svg or .pdf file for the curve and three more plots (see
+            `stream_pegasos.evaluation.plot.draw`); `None` for a new figure with all of these.
 
         Returns
         -------
-        The axes or the figure; of a file nothing.
+        matplotlib.axes.Axes, matplotlib.figure.Figure or None
+            The axes or the new figure; `None` for a file.
         """
         from stream_pegasos.evaluation import plot
 
@@ -133,27 +134,27 @@ class Evaluation:
         return None
 
     def to_frame(self) -> Any:
-        """The rows of the curve as a data frame of pandas or, without it, of Polars; an ImportError if there is
-        neither.
+        """The rows of the curve as a data frame of pandas or, without pandas, of Polars. Raise an ImportError if both
+        are missing.
         """
         return make_frame([row._asdict() for row in self.curve])
 
 
 class Pair(NamedTuple):
-    """How two models differ, over the examples that both predicted.
+    """The difference of two models, over the examples that both predicted.
 
     Attributes
     ----------
-    first, second
+    first, second : str
         Their names.
-    difference
-        How much more often the first was right, as a share of the examples.
-    standard_error
-        That of the difference, by how it varies over up to 50 equal parts of the stream, one after the other.
-    n_first, n_second
-        How many examples the first model alone predicted right, and the second alone.
-    p_value
-        That of McNemar's test, exact: how probable it is that these two numbers are at least so different if both
+    difference : float
+        The accuracy of the first model minus that of the second.
+    standard_error : float
+        The standard error of the difference, from its variance over up to 50 consecutive equal parts of the stream.
+    n_first, n_second : int
+        The number of examples that only the first model predicted right, and that only the second did.
+    p_value : float
+        The exact p-value of McNemar's test: the probability that these two numbers differ at least as much if both
         models are equally good.
     """
 
@@ -167,7 +168,7 @@ class Pair(NamedTuple):
 
     @classmethod
     def of(cls, first: str, second: str, rights: Sequence[NDArray[np.int8]]) -> Pair:
-        """Given whether each example was predicted right by the two; −1 where one refused it."""
+        """Create from the results of both: whether each example was predicted right; −1 if the model refused it."""
         from scipy.stats import binomtest
 
         first_rights, second_rights = (of[(rights[0] >= 0) & (rights[1] >= 0)].astype(float) for of in rights)
@@ -185,12 +186,12 @@ class Pair(NamedTuple):
 
 
 class Comparison(Mapping[str, Evaluation]):
-    """How good several models were on one stream, each an `Evaluation` by its name, and how each two of them differ.
+    """The evaluations of several models on one stream, by name, and the differences of each two.
 
     Attributes
     ----------
-    pairs
-        A `Pair` for each two models.
+    pairs : list of Pair
+        The differences, one for each two models.
     """
 
     def __init__(self, evaluations: Mapping[str, Evaluation], rights: Sequence[list[NDArray[np.int8]]]) -> None:
@@ -207,7 +208,7 @@ class Comparison(Mapping[str, Evaluation]):
 
     @property
     def pairs(self) -> list[Pair]:
-        n = min(sum(map(len, parts)) for parts in self._rights)  # Ctrl-C may end it between two models
+        n = min(sum(map(len, parts)) for parts in self._rights)  # Ctrl-C may end the evaluation between two models
         rights = [np.concatenate([*parts, np.zeros(0, np.int8)])[:n] for parts in self._rights]
         return [
             Pair.of(first, second, (first_rights, second_rights))
@@ -226,7 +227,7 @@ class Comparison(Mapping[str, Evaluation]):
         return self.report()
 
     def report(self, notes: Sequence[str] = ()) -> str:
-        """The report as text: the metrics of each model, and how each two differ; `notes` follow the number of
+        """The report as text: the metrics of each model, and the differences of each two. `notes` follow the number of
         messages.
         """
         return as_text(headline(self._slowest, notes), self._tables(LONGEST_LINE))
@@ -242,13 +243,13 @@ class Comparison(Mapping[str, Evaluation]):
         return max(self.values(), key=lambda evaluation: evaluation.seconds)
 
     def plot(self, to: object = None) -> Any:
-        """Draw the first metric of all models over the stream, as `Evaluation.plot` does; needs the extra `plot`."""
+        """Draw the first metric of all models over the stream, as `Evaluation.plot` does; it needs the extra `plot`."""
         from stream_pegasos.evaluation import plot
 
         return plot.draw_comparison(self, to)
 
     def to_frame(self) -> Any:
-        """The rows of all curves as a data frame, with the name of the `model`, as `Evaluation.to_frame` gives them."""
+        """The rows of all curves as a data frame, with the name of the `model`; see `Evaluation.to_frame`."""
         return make_frame(
             [{"model": name, **row._asdict()} for name, evaluation in self.items() for row in evaluation.curve]
         )

@@ -1,4 +1,4 @@
-"""Classifiers and pipelines of River's, evaluated like the models of this package."""
+"""Classifiers and pipelines of River, with the interface of this package's models, for evaluation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ MOST_LOG_ODDS = 34.0
 
 
 class RiverAnswer(NamedTuple):
-    """What a model says of a message; and whether its label is asked for, as an active learner does not always do."""
+    """The answer of a model to a message; and whether the model wants its label, which active learners do not always
+    do.
+    """
 
     label: Label | None
     probabilities: dict[Label, float]
@@ -39,21 +41,22 @@ NO_ANSWER = RiverAnswer(None, {})
 
 
 class RiverModel:
-    """A classifier of River's behind the interface that evaluation asks for; a TypeError if it is none. Where it has no
-    probabilities, these are NaN, and what rests on them is undefined. An active learner learns what it asks for.
+    """A classifier of River, with the interface that evaluation needs; a TypeError if it is no classifier. If it has no
+    probabilities, these are NaN, and metrics that need them are undefined. An active learner only learns the labels
+    that it wants.
     """
 
     capabilities: frozenset[Capability] = frozenset()
 
     def __init__(self, model: object) -> None:
-        if not isinstance(model, base.Classifier):  # as a pipeline is whose last step is one
+        if not isinstance(model, base.Classifier):  # true for a pipeline whose last step is a classifier
             raise TypeError(must_be("a model", "a classifier of this package or of River's", type(model)))
         self._model: Any = model
         self.lock, self._labels = Lock(), Labels()
         last = last_step(model)
         self._is_active = isinstance(last, ActiveLearningClassifier)
         self._decides_itself = type(last).predict_one is not base.Classifier.predict_one and not self._is_active
-        self._unasked: set[int] = set()  # the numbers of messages that wait, but whose label no active learner wants
+        self._unasked: set[int] = set()  # numbers of waiting messages whose label the active learner does not want
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -81,7 +84,7 @@ class RiverModel:
     def _takes_weights(self) -> bool:
         parameters = inspect.signature(last_step(self._model).learn_one).parameters
         has_others = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-        return ("w" in parameters or has_others) and not self._is_active  # which drops the weight
+        return ("w" in parameters or has_others) and not self._is_active  # an active learner drops the weight
 
     def predictions(self, X: Sequence[Any], threads: int = 1) -> Predictions:
         return self._settled([self._said(x) for x in X], self._labels)
@@ -103,7 +106,9 @@ class RiverModel:
     def predict_or_learn_many(
         self, examples: Sequence[Any], numbers: Sequence[int], are_answers: Sequence[bool]
     ) -> Predictions:
-        """Predict some examples and learn others, in their order; a row for each of them, an empty one if learned."""
+        """Predict some examples and learn others, in order. The result has a row for each, an empty one for a learned
+        example.
+        """
         answers = list[RiverAnswer]()
         for example, number, is_answer in zip(examples, numbers, are_answers, strict=True):
             with self._partly(answers):
@@ -121,7 +126,9 @@ class RiverModel:
 
     @contextlib.contextmanager
     def _partly(self, answers: Sequence[RiverAnswer]) -> Iterator[None]:
-        """Have what a model refuses say that what came before it is done, if there is anything."""
+        """If the model refuses an example, raise an error that tells how many examples before it are done, if there are
+        any.
+        """
         try:
             yield
         except (ValueError, TypeError) as error:
@@ -130,7 +137,7 @@ class RiverModel:
             raise PartlyLearnedError(len(answers), None, error, self._settled(answers, self._labels)) from error
 
     def _said(self, x: object) -> RiverAnswer:
-        """What the model answers. Its labels are known from then on: it may have learned them before."""
+        """The answer of the model. Its labels count as known from then on: it may have learned them before."""
         with user_code("the model"):
             label, probabilities, is_asked = self._asked(x)
         label = None if label is None else check_label(label)
@@ -140,7 +147,9 @@ class RiverModel:
         return RiverAnswer(label, probabilities, is_asked)
 
     def _asked(self, x: object) -> tuple[Any, dict[Any, float], bool]:
-        """What the model itself says. It is asked once, if that tells all: an active learner draws each time."""
+        """The answer of the model itself. If one call gives everything, there is only one: an active learner draws a
+        random number in each.
+        """
         if self._decides_itself:
             probabilities = {}
             with contextlib.suppress(NotImplementedError):
@@ -151,7 +160,7 @@ class RiverModel:
         return max(probabilities, key=probabilities.__getitem__, default=None), probabilities, bool(is_asked)
 
     def _settled(self, answers: Sequence[RiverAnswer], labels_known: Labels) -> Predictions:
-        """The answers as predictions, of a model that knew these labels."""
+        """The answers as predictions of a model that knew these labels."""
         probabilities = np.full((len(answers), len(labels_known.classes)), np.nan)
         for row, answer in enumerate(answers):
             if answer.probabilities:
@@ -172,7 +181,7 @@ def last_step(model: object) -> Any:
 
 
 def river_scores(known_labels: Labels, labels: NDArray[Any], probabilities: Floats) -> Floats:
-    """The margins of two classes, as log-odds; of more the probabilities."""
+    """The margins of two classes, as log-odds; with more classes, the probabilities."""
     if not known_labels.pair:
         return probabilities
     positive = known_labels.positive

@@ -1,4 +1,4 @@
-"""Scores of predictions of one label an example, and which score a model gets."""
+"""Scores of predictions with one label per example, and the choice of a score for a model."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ __all__ = [
 
 @dataclass
 class Outcomes(PredictedExamples):
-    """Predictions of one label an example, `None` if the model had no answer, and the true labels."""
+    """Predictions with one label per example, `None` if the model had no answer, and the true labels."""
 
     of_truth: Floats  # the probability of the true label
     of_predicted: Floats  # the probability of the predicted label
-    # If two classes share one margin: the negative and the positive label, `None` until it is known, and the margins.
+    # The negative and the positive label if two classes share one margin, `None` until known; and the margins.
     classes: Pair = ()
     margins: Floats = field(default_factory=lambda: np.zeros(0))
     in_sets: Floats = field(default_factory=no_sets)
@@ -63,13 +63,13 @@ class Outcomes(PredictedExamples):
 
     @classmethod
     def of(cls, truths: list[Any], predicted: list[Any], labels: Sequence[Any], probabilities: Floats) -> Outcomes:
-        """Outcomes, given a column of probabilities for each of `labels`; that of a label yet to come is 0.
+        """Create outcomes from a column of probabilities for each of `labels`; 0 for a label that has not come.
 
-        A label that was not known gets a probability of 1/(K + 1) beside K known ones, as if all were equally probable,
-        and 1/2 before any. Every label gets this probability if the model had no answer.
+        An unknown label gets a probability of 1/(K + 1) beside K known labels, as if all were equally probable, and 1/2
+        before any. Every label gets this probability if the model had no answer.
         """
         columns = {label: column for column, label in enumerate(labels) if label is not None}
-        # One more column, of zeros, for labels that have none.
+        # One more column of zeros, for labels without a column.
         padded = np.concatenate([probabilities, np.zeros((len(truths), 1))], axis=1)
         rows, no_column = np.arange(len(truths)), len(labels)
         at_truth, at_predicted = (
@@ -87,18 +87,18 @@ class Outcomes(PredictedExamples):
 
 
 class PrequentialScore(Score):
-    """Metrics of predictions of one label an example, updated in bulk. Memory stays constant, except for counts of each
-    class.
+    """Metrics of predictions with one label per example, updated in bulk. Memory is constant, except for the counts of
+    each class.
 
-    As long as one margin tells two classes apart, there are also metrics of the positive one and of the ranking, and
-    the reliability is that of its probability. From the first example on that is of a third class, these metrics are
-    `nan`, and the reliability is that of the predicted class; everything else goes on.
+    While one margin separates two classes, there are also metrics of the positive class and of the ranking, and the
+    reliability is that of the positive class's probability. From the first example of a third class on, these metrics
+    are `nan`, and the reliability is that of the predicted class; all other metrics continue.
 
-    A metric is `nan` where it is undefined. What had the prediction `None`, as no label was known yet, counts in `n`
-    and `n_unanswered` alone. Macro F1 is the mean over the classes that occurred or were predicted, balanced accuracy
-    over those that occurred.
+    An undefined metric is `nan`. A prediction of `None`, before any label is known, counts only in `n` and
+    `n_unanswered`. Macro F1 is the mean over the classes that occurred or were predicted, balanced accuracy over those
+    that occurred.
 
-    An exact ROC AUC takes 8 bytes an example. If it is not `exact`, margins are counted in 8,001 bins, in constant
+    An exact ROC AUC takes 8 bytes per example. If it is not `exact`, margins are counted in 8,001 bins, in constant
     memory; the width of a bin is 1/200 of the margin, or 1/12,800 near 0.
     """
 
@@ -141,7 +141,7 @@ class PrequentialScore(Score):
             self._positive = None
 
     def _follow_order(self, truths: Integers, predicted: Integers) -> None:
-        """Count what depends on the order of classes; here they have none."""
+        """Count values that depend on the order of classes; classes have none here."""
 
     @property
     def accuracy(self) -> float:
@@ -149,7 +149,7 @@ class PrequentialScore(Score):
 
     @property
     def positive(self) -> Label | None:
-        """The positive label, `None` if there is none or it is not known yet."""
+        """The positive label; `None` if there is none or it is unknown."""
         return None if self._positive is None else self._positive.classes[1]
 
     @property
@@ -160,7 +160,7 @@ class PrequentialScore(Score):
 
     @property
     def roc_auc(self) -> float:
-        """The share of pairs in which the positive example has the higher margin; a tie is half."""
+        """The share of pairs in which the positive example has the higher margin; a tie counts half."""
         return math.nan if self._positive is None else self._positive.roc_auc
 
     @property
@@ -177,7 +177,7 @@ class PrequentialScore(Score):
         return self._positive is not None
 
     def get_state(self) -> dict[str, Any]:
-        """All that has been counted, as JSON values; not with `exact`, as long as there is a positive class."""
+        """All counts as JSON values; not possible with `exact` while there is a positive class."""
         return {**super().get_state(), "positive": None if self._positive is None else self._positive.get_state()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -189,15 +189,15 @@ class PrequentialScore(Score):
 
 
 class OrderedScore(PrequentialScore):
-    """Metrics of predictions of ordered classes, which are integers; also how far off predictions are.
+    """Metrics of predictions of ordered classes, which are integers, including the sizes of errors.
 
     Quadratic kappa is Cohen's with squared distances between labels as weights: 1 - the mean squared error / the mean
     squared error of random predictions with the same frequencies.
     """
 
     kind = ORDERED
-    # Over the predictions made: their number; the sums of |error|, error²; of truths and their squares; of predictions
-    # and theirs. Labels are taken from the first one on, as squares of large ones would cancel.
+    # Sums over all predictions: their number; |error| and error²; truths and their squares; predictions and their
+    # squares. Labels are relative to the first one, because the squares of large labels would cancel.
     n_sums = 7
 
     def __init__(self, window: int = 1_000) -> None:
@@ -209,7 +209,7 @@ class OrderedScore(PrequentialScore):
         return {**super().get_state(), "first": self._first}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        first = state.get("first", 0)  # earlier versions took labels as they are
+        first = state.get("first", 0)  # earlier versions used the labels themselves
         self._first = None if first is None else int(first)
         super().set_state(state)
 
@@ -228,7 +228,7 @@ class OrderedScore(PrequentialScore):
         super().add(other)
 
     def _sums_beside(self, other: Self) -> Floats:
-        if other._first is None or self._first is None:  # nothing was predicted here
+        if other._first is None or self._first is None:  # no predictions here
             return self._sums
         further = float(self._first - other._first)
         n, error, squares, *error_sums = self._sums.tolist()
@@ -238,7 +238,7 @@ class OrderedScore(PrequentialScore):
 
     @property
     def mean_absolute_error(self) -> float:
-        """How far the predicted label is from the true one."""
+        """The mean distance between the predicted and the true label."""
         return ratio(self._sums[1], self._sums[0])
 
     @property
@@ -249,14 +249,14 @@ class OrderedScore(PrequentialScore):
 
 
 def score_kind(model: AnyModel) -> str:
-    """The kind of score that a model gets: "classes", "ordered" or "several labels"."""
+    """The kind of a model's score: "classes", "ordered" or "several labels"."""
     if Capability.MULTILABEL in model.capabilities:
         return LABELS
     return ORDERED if Capability.ORDINAL in model.capabilities else CLASSES
 
 
 def new_score(model: AnyModel, window: int = 1_000, exact: bool = True) -> Score:
-    """A new score of the kind that suits a model; for the window and `exact` see `PrequentialScore`."""
+    """A new score for a model; for the window and `exact` see `PrequentialScore`."""
     kind = score_kind(model)
     if kind == CLASSES:
         return PrequentialScore(window, exact)
@@ -264,8 +264,8 @@ def new_score(model: AnyModel, window: int = 1_000, exact: bool = True) -> Score
 
 
 def score_of_state(state: Mapping[str, Any], model: AnyModel, window: int = 1_000) -> Score:
-    """The score with a state that `get_state` gave, for the model that was saved with it. It raises what `set_state`
-    does.
+    """The score with a state from `get_state`, for the model that was saved with it. It raises the errors of
+    `set_state`.
     """
     score = new_score(model, window, exact=False)
     if state["kind"] != score.kind:

@@ -1,4 +1,4 @@
-"""The base of all scores: counts by class, calibration, and rows of metrics."""
+"""The base class of scores: counts by class, calibration, and rows of metrics."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-# When there are more pairs of confused classes, the rarer half is forgotten.
+# The largest number of pairs of confused classes; with more, the rarer half is forgotten.
 MOST_PAIRS = 20_000
 TENTHS = 10
-FEWEST_IN_TENTH = 30  # examples; the share of fewer is mostly chance, and is not drawn
+FEWEST_IN_TENTH = 30  # examples; with fewer the share is mostly chance, and is not drawn
 
 
 def no_sets() -> Floats:
@@ -50,7 +50,7 @@ def no_sets() -> Floats:
 
 
 class ClassRow(NamedTuple):
-    """How well one class was predicted, which occurred `count` times."""
+    """The quality of predictions for one class, which occurred `count` times."""
 
     label: Label
     precision: float
@@ -60,7 +60,7 @@ class ClassRow(NamedTuple):
 
 
 class OtherRow(NamedTuple):
-    """How well several classes were predicted, their counts summed up."""
+    """The quality of predictions for several classes, with their counts summed."""
 
     n_classes: int
     precision: float
@@ -70,7 +70,7 @@ class OtherRow(NamedTuple):
 
 
 class ConfusedRow(NamedTuple):
-    """How often one class was taken for another."""
+    """The number of times that one class was predicted instead of another."""
 
     truth: Label
     predicted: Label
@@ -79,8 +79,8 @@ class ConfusedRow(NamedTuple):
 
 @dataclass
 class PredictedExamples:
-    """Predictions and what came true, from which scores are made. Lists and arrays have an item for each example;
-    tuples describe all examples.
+    """Predictions and true labels, the input of scores. Lists and arrays have an item for each example; tuples apply to
+    all examples.
     """
 
     truths: list[Any]
@@ -110,13 +110,13 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 class Score(ABC):
-    """How good predictions are, over a growing stream. Of `window` newest examples there are metrics of their own. No
-    metric counts the `n_unanswered`.
+    """The quality of predictions on a growing stream. Separate metrics cover the `window` newest examples. No metric
+    counts the `n_unanswered`.
     """
 
     kind: str  # "classes", "ordered" or "several labels"
     n_sums = 0
-    n_columns = 1  # kept for each of the newest examples; the first says whether it was right
+    n_columns = 1  # columns for each of the newest examples; the first is 1 if it was right
 
     def __init__(self, window: int = 1_000) -> None:
         if window < 1:
@@ -128,7 +128,9 @@ class Score(ABC):
         self._reliability = Reliability()
         self._newest: Floats = np.zeros((0, self.n_columns))
         self._sums: Floats = np.zeros(self.n_sums)
-        self._sets: Floats = np.zeros(4)  # how many there were, held the label, the labels in them, those of one
+        self._sets: Floats = np.zeros(
+            4
+        )  # number of sets, of those with the right label, of labels in them, of sets with one label
         self._newest_sets: Floats = np.zeros((0, 1))
 
     def __repr__(self) -> str:
@@ -142,7 +144,7 @@ class Score(ABC):
 
     @property
     def positive(self) -> Label | None:
-        """The positive label, `None` if there is none or it is not known yet."""
+        """The positive label; `None` if there is none or it is unknown."""
         return None
 
     @property
@@ -161,7 +163,7 @@ class Score(ABC):
 
     @property
     def log_loss(self) -> float:
-        """The mean of -log P(what came true)."""
+        """The mean of -log P(true label)."""
         return ratio(self._log_loss, self.n_answered)
 
     @property
@@ -170,24 +172,26 @@ class Score(ABC):
 
     @property
     def reliability(self) -> Floats:
-        """For each tenth of the probabilities: how many there were, their mean, and the share that came true."""
+        """For each tenth of the probabilities: the number of predictions, their mean probability, and the share that
+        came true.
+        """
         return self._shown_reliability.rows
 
     @property
     def calibration_error(self) -> float:
-        """How far the mean probability of a tenth is from the share that came true, on average."""
+        """The mean distance between the mean probability of a tenth and the share that came true."""
         sums = self._shown_reliability.sums
         return ratio(float(np.abs(sums[:, 1] - sums[:, 2]).sum()), sums[:, 0].sum())
 
     @property
     def micro_f1(self) -> float:
-        """The F1 of all decisions together. With one label an example, this is the accuracy."""
+        """The F1 of all decisions together. With one label per example, this is the accuracy."""
         tally = self.tally
         return ratio(2 * tally.right.sum(), tally.occurred.sum() + tally.predicted.sum())
 
     @property
     def macro_f1(self) -> float:
-        """The mean of the F1 of the classes that occurred or were predicted."""
+        """The mean F1 of the classes that occurred or were predicted."""
         total = self.tally.occurred + self.tally.predicted
         return ratio(float((2 * self.tally.right / np.maximum(total, 1)).sum()), int(np.count_nonzero(total)))
 
@@ -206,7 +210,7 @@ class Score(ABC):
 
     @property
     def coverage(self) -> float:
-        """The share of sets that hold the right label, or all of them."""
+        """The share of sets that contain the right label, or all right labels."""
         return ratio(self._sets[1], self._sets[0])
 
     @property
@@ -220,11 +224,11 @@ class Score(ABC):
 
     @property
     def sets_of_one(self) -> float:
-        """The share of sets of a single label."""
+        """The share of sets with a single label."""
         return ratio(self._sets[3], self._sets[0])
 
     def _count_sets(self, in_sets: Floats) -> None:
-        """Count whether sets hold what they should, and their sizes."""
+        """Count the sets that contain the right labels, and their sizes."""
         is_covered, sizes = in_sets.T
         self._sets = self._sets + np.array(
             [len(is_covered), is_covered.sum(), sizes.sum(), np.count_nonzero(sizes == 1.0)]
@@ -236,7 +240,7 @@ class Score(ABC):
         """Count outcomes."""
 
     def add(self, other: Self) -> None:
-        """Count what another score of this kind has counted; its newest examples come last."""
+        """Add the counts of another score of this kind; its newest examples come last."""
         self.n += other.n
         self.n_unanswered += other.n_unanswered
         self.tally.add_tally(other.tally)
@@ -248,16 +252,16 @@ class Score(ABC):
         self._newest_sets = newest(self._newest_sets, other._newest_sets, self.window)
 
     def _sums_beside(self, other: Self) -> Floats:
-        """The sums as another score counts them."""
+        """The sums, converted for addition to another score's."""
         return self._sums
 
     def metric(self, name: str) -> float:
-        """The metric of this name."""
+        """The value of the metric with this name."""
         value: float = getattr(self, name)
         return value
 
     def metrics(self) -> dict[str, float]:
-        """All metrics by name, the first of them the one to look at first."""
+        """All metrics by name; the most important is the first."""
         return {
             metric.name: self.metric(metric.name)
             for metric in list_metrics(self.kind)
@@ -279,7 +283,7 @@ class Score(ABC):
         return self.tally.confused(limit)
 
     def get_state(self) -> dict[str, Any]:
-        """All that has been counted, as JSON values."""
+        """All counts as JSON values."""
         return {
             "kind": self.kind,
             "n": self.n,
@@ -294,8 +298,8 @@ class Score(ABC):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what has been counted elsewhere; an ArithmeticError, LookupError, TypeError or ValueError if it is
-        nothing that `get_state` gives.
+        """Restore counts from a state. Raise an ArithmeticError, LookupError, TypeError or ValueError if it is no state
+        from `get_state`.
         """
         latest = np.array(state["newest"], float).reshape(-1, self.n_columns)[-self.window :]
         sums = np.array(state["sums"], float).reshape(self.n_sums)
@@ -306,14 +310,15 @@ class Score(ABC):
         self.tally.set_state(state["tally"])
         self._newest, self._sums, self.n, self._log_loss = latest, sums, n, log_loss
         self._sets, self._newest_sets = sets, newest_sets
-        self.n_unanswered = int(state.get("n_unanswered", 0))  # version 0.2 counted these as wrong
+        self.n_unanswered = int(state.get("n_unanswered", 0))  # version 0.2 counted these examples as wrong
 
 
 class Tally:
-    """Counts of how often each label occurred, was predicted, and both; and of pairs of labels that were confused.
+    """Counts for each label: of its occurrences, of its predictions, and of both together; and of confused pairs of
+    labels.
 
-    A metric is `nan` if it is undefined: precision of a label that was never predicted, recall of one that never
-    occurred. When there are more than 20,000 confused pairs, the rarer half is forgotten.
+    An undefined metric is `nan`: the precision of a label that was never predicted, the recall of one that never
+    occurred. With more than 20,000 confused pairs, the rarer half is forgotten.
     """
 
     def __init__(self) -> None:
@@ -326,7 +331,7 @@ class Tally:
         return len(self.labels)
 
     def label_numbers(self, labels: Iterable[Any]) -> Integers:
-        """The number of each label, -1 for `None`; new ones get numbers."""
+        """The number of each label, -1 for `None`. New labels get new numbers."""
         labels = labels if isinstance(labels, list) else list(labels)
         try:
             return np.array([self._numbers[label] for label in labels], np.int64)
@@ -366,44 +371,44 @@ class Tally:
             self.add_pairs(truths, predicted, np.array([*other._pairs.values()]))
 
     def label_number(self, label: Label | None) -> int:
-        """The number of a label that was met, or −1."""
+        """The number of a known label, or −1."""
         return self._numbers.get(label, -1)
 
     def row(self, label: Label | None) -> tuple[int, int, int]:
-        """How often a label occurred, was predicted, and both."""
+        """The occurrences and predictions of a label, and its right predictions."""
         return tuple(self._counts[:, self._numbers[label]].tolist()) if label in self._numbers else (0, 0, 0)
 
     @property
     def occurred(self) -> Integers:
-        """How often each label occurred."""
+        """The number of occurrences of each label."""
         return self._counts[0, : len(self)]
 
     @property
     def predicted(self) -> Integers:
-        """How often each label was predicted."""
+        """The number of predictions of each label."""
         return self._counts[1, : len(self)]
 
     @property
     def right(self) -> Integers:
-        """How often each label was predicted where it occurred."""
+        """The number of right predictions of each label."""
         return self._counts[2, : len(self)]
 
     def class_rows(self, limit: int | None = None) -> list[ClassRow]:
-        """How well each class was predicted, the commonest first."""
+        """The quality of predictions for each class, the most frequent first."""
         counts = self._counts.T.tolist()
         return [ClassRow(self.labels[number], *_rates(*counts[number])) for number in self._order()[:limit].tolist()]
 
     def others(self, limit: int) -> OtherRow | None:
-        """The classes that `class_rows(limit)` leaves out, summed up; `None` if it leaves out none."""
+        """The sum of the classes that `class_rows(limit)` leaves out; `None` without any."""
         places = self._order()[limit:]
         return OtherRow(len(places), *_rates(*self._counts[:, places].sum(axis=1).tolist())) if len(places) else None
 
     def _order(self) -> Integers:
-        """The numbers of labels, the commonest first; equally common ones as they came."""
+        """The numbers of labels, the most frequent first; equally frequent ones in order of arrival."""
         return np.argsort(-self.occurred, kind="stable")
 
     def confused(self, limit: int | None = None) -> list[ConfusedRow]:
-        """The pairs of classes that were confused most often."""
+        """The most frequent confusions of two classes."""
         pairs = self._pairs.most_common(limit)
         return [ConfusedRow(self.labels[truth], self.labels[taken_for], count) for (truth, taken_for), count in pairs]
 
@@ -415,7 +420,7 @@ class Tally:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what was counted elsewhere; it raises what `Score.set_state` does."""
+        """Restore counts from a state. It raises the errors of `Score.set_state`."""
         tally = Tally()
         n = len(tally.label_numbers([unpack(label) for label in state["labels"]]))
         counts = np.array(state["counts"], np.int64).reshape(3, n)
@@ -428,22 +433,22 @@ class Tally:
 
 
 class Reliability:
-    """How often predictions came true, by tenths of their probability."""
+    """The share of predictions that came true, by tenths of their probability."""
 
     def __init__(self) -> None:
-        self.sums: Floats = np.zeros((TENTHS, 3))  # number, sum of probabilities, number of those that came true
+        self.sums: Floats = np.zeros((TENTHS, 3))  # number, sum of probabilities, number that came true
 
     def update(self, probabilities: Floats, came_true: Bools) -> None:
-        is_known = ~np.isnan(probabilities)  # a model may have none
+        is_known = ~np.isnan(probabilities)  # a model may have no probabilities
         probabilities, came_true = probabilities[is_known], came_true[is_known]
         tenth = np.minimum((TENTHS * probabilities).astype(np.intp), TENTHS - 1)
         columns: tuple[Any, ...] = (1.0, probabilities, came_true)
         for column, weights in enumerate(columns):
-            np.add.at(self.sums[:, column], tenth, weights)  # in order, so that blocks of any size give the same bits
+            np.add.at(self.sums[:, column], tenth, weights)  # in order, so that the size of blocks changes no bit
 
     @property
     def rows(self) -> Floats:
-        """For each tenth: how many there were, their mean probability, the share that came true."""
+        """For each tenth: the number of predictions, their mean probability, the share that came true."""
         n = self.sums[:, :1]
         return np.hstack([n, np.divide(self.sums[:, 1:], n, out=np.full((TENTHS, 2), math.nan), where=n > 0)])
 
@@ -451,7 +456,7 @@ class Reliability:
         self.sums = np.array(sums, float).reshape(TENTHS, 3)
 
     def mirror(self) -> None:
-        """Count the opposite events instead, whose probabilities are one minus these."""
+        """Count the opposite events instead; their probabilities are one minus the old ones."""
         self.sums = self.sums[::-1] * [1, -1, -1] + self.sums[::-1, :1] * [0, 1, 1]
 
 
@@ -461,7 +466,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def added(total: float, numbers: Floats) -> float:
-    """A total and numbers, added in order, so that blocks of any size give the same bits."""
+    """A total plus numbers, added in order, so that the size of blocks changes no bit."""
     return float(np.add.accumulate(np.append(total, numbers))[-1])
 
 

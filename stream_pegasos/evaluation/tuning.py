@@ -1,4 +1,4 @@
-"""Tune: which features, learner and options predict a stream best, found in one pass over it."""
+"""Tuning: the search for the best features, learner and options, in one pass over a stream."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "Tuning", "check_metric", "tune"]
 
-STANDARD_ERRORS = 3.0  # of a dozen equally good models, the luckiest gains one or two
-FIRST_RUNG = 1_000  # messages, after which the worse half is dropped
-BLOCKS = 20  # of messages up to a rung
+STANDARD_ERRORS = 3.0  # with a dozen equally good models, the luckiest gains one or two
+FIRST_RUNG = 1_000  # messages until the worse half is dropped
+BLOCKS = 20  # blocks of messages up to a rung
 
 
 @dataclass(slots=True)
 class Candidate:
-    """A model that is compared with others. It predicted and then learned `n` messages. Its `figure` is the metric over
-    the newer half of these, and its `gain` how much better that is than the figure of the first candidate on the same
-    messages. The standard `error` of the gain is the jackknife's, which leaves out one of 20 groups of messages at a
-    time (Quenouille 1949, Tukey 1958).
+    """A model that competes with others. It predicted and then learned `n` messages. Its `figure` is the metric over
+    the newer half of them. Its `gain` is the improvement over the figure of the first candidate on the same messages.
+    The standard `error` of the gain is the jackknife's, which leaves out one of 20 groups of messages at a time
+    (Quenouille 1949, Tukey 1958).
     """
 
     name: str
@@ -46,8 +46,8 @@ class Candidate:
 
 @dataclass(slots=True, repr=False)
 class Tuning:
-    """What `tune` returns: the candidates, of which the first is what the others are compared with, the metric, the
-    number of messages, and whether Ctrl-C ended it.
+    """The result of `tune`: the candidates, the metric, the number of messages, and whether Ctrl-C ended it. The other
+    candidates are compared with the first.
     """
 
     candidates: list[Candidate]
@@ -61,7 +61,7 @@ class Tuning:
 
     @property
     def ranking(self) -> list[Candidate]:
-        """The candidates: those that stayed longest first, and of these those that gained most."""
+        """The candidates: those that stayed longest first, and among these the largest gains first."""
         return sorted(self.candidates, key=lambda candidate: (-candidate.n, -candidate.gain))
 
     @property
@@ -84,7 +84,7 @@ class Tuning:
             gains = (figures - of_first) * (-1.0 if smaller_is_better(self.metric) else 1.0)
             candidate.n, candidate.figure, candidate.gain = self.n, figures[0], float(gains[0])
             candidate.error = math.sqrt((len(groups) - 1) * np.var(gains[1:])) if len(groups) > 1 else math.inf
-            if not math.isfinite(candidate.gain + candidate.error):  # as where all messages have the same label
+            if not math.isfinite(candidate.gain + candidate.error):  # for example if all messages have the same label
                 candidate.gain, candidate.error = 0.0, math.inf
 
     def _figure(self, candidate: Candidate, blocks: Iterable[int]) -> float:
@@ -96,7 +96,9 @@ class Tuning:
 
 
 def check_metric(model: AnyModel, name: str | None = None) -> str:
-    """The metric of `evaluate` with this name, or its first one for such a model; if there is none a ValueError."""
+    """The metric of `evaluate` with this name, by default the first one for this model. Raise a ValueError if it does
+    not exist.
+    """
     names = [
         metric_name for metric_name in new_score(model).row()._fields[1:-1] if not metric_name.startswith("window_")
     ]
@@ -112,30 +114,30 @@ def tune(
     on_refused: OnRefused | None = None,
     on_block: Callable[[int, str], None] | None = None,
 ) -> Tuning:
-    """Let models predict and learn a stream side by side, and drop the losers as evidence comes.
+    """Let models predict and learn a stream side by side, and drop the worse ones on the way.
 
-    After 1,000 messages the worse half is dropped, and again each time the number of messages has doubled
+    After 1,000 messages the worse half is dropped, and again each time that the number of messages has doubled
     (successive halving, Jamieson and Talwalkar 2016). The first model stays to the end. A model is judged on the newer
-    half of its messages, so a slow start does not count. Ctrl-C ends it early.
+    half of its messages, so a slow start does not count. Ctrl-C ends the search early.
 
     Parameters
     ----------
-    models
-        The models, by name; they learn the stream. The first one is the default, which another has to beat.
-    examples
+    models : dict of str to Model
+        The models, by name; they learn the stream. The first one is the default, which the others have to beat.
+    examples : iterable of tuple
         The stream: tuples `(x, y)`, `(x, y, w)` or longer.
-    metric
-        What to compare them by: a metric of `evaluate`, as "macro_f1" or "log_loss"; the first one if it is `None`.
-    on_refused
-        Called with each example that the first model refuses, and the reason; it is then skipped.
-    on_block
-        Called after each block with the number of messages, and a text that says how many models are left.
+    metric : str or None, default None
+        The metric for the comparison, one of `evaluate`, such as "macro_f1" or "log_loss"; `None` for the first one.
+    on_refused : callable or None, default None
+        A function that gets each example that the first model refuses, and the reason; the example is then skipped.
+    on_block : callable or None, default None
+        A function that gets, after each block, the number of messages and a text with the number of models left.
 
     Raises
     ------
     ValueError
-        If there is no model or no such metric, the first model refuses an example and there is no `on_refused`, or
-        another model refuses what the first has learned.
+        If there is no model or no such metric, if the first model refuses an example and there is no `on_refused`, or
+        if another model refuses an example that the first has learned.
 
     Examples
     --------

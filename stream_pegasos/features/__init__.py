@@ -1,8 +1,8 @@
-"""From messages and tables to features: what any text and any field needs.
+"""Features of messages and tables, for any text and any field.
 
 | what | file |
 |---|---|
-| a message, its fields, and what features read of it | `message`, `base` |
+| a message, its fields, and the interface of features | `message`, `base` |
 | the recipe for texts; scikit-learn's hashing | `text`, `hashing` |
 | categories, numbers, times | `fields` |
 | vectors of words from tables | `vectors`, `tables` |

@@ -1,4 +1,4 @@
-"""What all kinds of features share, and their sum."""
+"""The base class of all features, and their sum."""
 
 from __future__ import annotations
 
@@ -25,47 +25,49 @@ from stream_pegasos.features.vectors import VectorSource, packed
 
 __all__ = ["SENTENCE", "FeatureUnion", "Features", "MessageFeatures"]
 
-# Names of columns are looked for in so many words at a time, and in so many of the next ones, as n-grams go over them.
+# Names of columns are searched in windows of this many words, which overlap by this many, since n-grams cross them.
 WORDS, SHARED_WORDS = 12, 4
-SENTENCE = "(sentence)"  # what an explanation calls the vector of a whole message
+SENTENCE = "(sentence)"  # the name of a whole message's vector in an explanation
 
 
 class MessageFeatures(dict[int, float]):
-    """The features of a message, which are of one size as they are, and no numbers of a table."""
+    """The features of a message. They have one scale already, and are no numbers of a table."""
 
 
 class Features(base.MiniBatchTransformer):
-    """What turns messages into columns with values: which fields it reads, and what its scanner takes of them."""
+    """A transformer from messages to columns with values. It reads some fields, and prepares their values for its
+    scanner.
+    """
 
     kinds: ClassVar[dict[str, type[Features]]] = {}  # by name
     scanner: Scanner
     on: str | None = None
     namespace: str | None = None
-    is_one: bool = True  # whether the scanner takes one value of a message, and no tuple of several
-    vector_source: VectorSource | None = None  # what gives a message its vector, if anything
-    encoder: TextEncoder | None = None  # the same, if it reads the whole text
+    is_one: bool = True  # whether a prepared message is a single value, not a tuple
+    vector_source: VectorSource | None = None  # the source of a message's vector, if there is one
+    encoder: TextEncoder | None = None  # the same, if it encodes whole texts
 
     def __repr__(self) -> str:
         return described(self)
 
     def __init_subclass__(cls, is_kind: bool = True, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if is_kind:  # that a file may name
+        if is_kind:  # model files may name this class
             Features.kinds[cls.__name__] = cls
 
     @property
     def each(self) -> Sequence[Features]:
-        """The features of each value that the scanner takes."""
+        """The features of each value of a prepared message."""
         return (self,)
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields that are read; none where a message is a text."""
+        """The names of the fields to read; empty if a message is a text."""
         return tuple(part.on for part in self.each if part.on is not None)
 
     @property
     def space(self) -> str:
-        """The namespace of what is found: that of the field unless it is named."""
+        """The namespace of the tokens: `namespace`, or else the field."""
         return str(self.on if self.namespace is None else self.namespace)
 
     @property
@@ -75,7 +77,7 @@ class Features(base.MiniBatchTransformer):
 
     @property
     def mail_field(self) -> str | None:
-        """The field that holds a whole mail, `"text"` where the message is one; `None` if there is none."""
+        """The field that holds a whole mail, `"text"` if the message is a mail; `None` if there is none."""
         return None
 
     def _share_vectors(self, source: VectorSource | None) -> None:
@@ -83,7 +85,7 @@ class Features(base.MiniBatchTransformer):
         self.encoder = source if isinstance(source, TextEncoder) else None
 
     def described(self) -> dict[str, Any]:
-        """What the features were made with, by parameter; of word vectors what names them."""
+        """The constructor parameters by name; a packed description in place of word vectors."""
         parameters = get_parameters(self)
         if "vectors" in parameters and self.vector_source is not None:
             parameters["vectors"] = packed(self.vector_source)
@@ -91,26 +93,26 @@ class Features(base.MiniBatchTransformer):
 
     @property
     def n_columns(self) -> int:
-        """The number of columns: those of the hashed features and, with vectors, one for each of their numbers."""
+        """The number of columns: one for each hashed feature and for each number of the vector."""
         return self.specification.n_features + (self.vector_source.n_dimensions if self.vector_source else 0)
 
     @property
     def specification(self) -> PureScanner:
-        """The scanner, as the specification has it."""
+        """The scanner of the pure engine with the same arguments."""
         return PureScanner(*self.scanner.arguments)
 
     def prepare(self, x: object) -> Any:
-        """What the scanner takes of a message."""
+        """The value, or tuple of values, of a message for the scanner."""
         read = self.read(x)
         return read if self.encoder is None else self.encoded([read])[0]
 
     def read(self, x: object) -> Any:
-        """What the scanner takes of a message, but for the vector of its text: of this the text."""
+        """The prepared message, but with the text in place of an encoder's vector."""
         value = get_field(select_fields(x, self.fields), self.on)
         return self.read_value(None if value is ABSENT else value)
 
     def read_value(self, value: object) -> Any:
-        """What the scanner takes of the field, a tuple if there are several in `each`; `None` stands for nothing."""
+        """The prepared value of the field, a tuple if `each` has several; `None` stands for a missing value."""
         raise NotImplementedError
 
     def encoded(self, messages: list[Any], threads: int = 1) -> list[Any]:
@@ -120,7 +122,7 @@ class Features(base.MiniBatchTransformer):
         return [(*message[:-1], vector) for message, vector in zip(messages, vectors, strict=True)]
 
     def token_name(self, token: str) -> str:
-        """What one of the tokens is called beside those of other fields."""
+        """The name of a token beside tokens of other fields."""
         return f"{self.on}: {token}"
 
     def shown(self, x: Message) -> str:
@@ -128,7 +130,9 @@ class Features(base.MiniBatchTransformer):
         return shown_message(x)
 
     def texts(self, x: object) -> dict[str, str]:
-        """The texts of a message that are read as words, by the names of their fields; `""` where it is a text."""
+        """The texts of a message that are read as words, by the names of their fields; by `""` if the message is a
+        text.
+        """
         read = (self.read(x),) if self.is_one else self.read(x)
         of_texts = [
             pair for pair in zip(self.each, read, strict=False) if pair[0].takes_text and isinstance(pair[1], str)
@@ -137,12 +141,12 @@ class Features(base.MiniBatchTransformer):
         return {self._name(part, "").removesuffix(": "): text for part, text in reversed(of_words)}
 
     def make_message(self, text: str) -> Any:
-        """A message that has this text, in the first field of text, and nothing else.
+        """A message with only this text, in the first field that takes text.
 
         Raises
         ------
         TypeError
-            If there is no such field.
+            If no field takes text.
         """
         if self.on is None:
             return text
@@ -151,11 +155,11 @@ class Features(base.MiniBatchTransformer):
         return {self.on: text}
 
     def prepare_many(self, X: object, threads: int = 1) -> list[Any]:
-        """What the scanner takes of several messages, which so many threads may encode."""
+        """Several prepared messages. An encoder may use up to `threads` threads."""
         return self.encoded([self.read(x) for x in self.messages(X)], threads)
 
     def messages(self, X: object) -> Any:
-        """Several messages, of a data frame those with the columns that are read."""
+        """A sequence of messages; a data frame gives a dict of the fields for each row."""
         check_sequence("X", X, "texts")
         if is_frame(X):
             if not self.fields:
@@ -171,7 +175,9 @@ class Features(base.MiniBatchTransformer):
         return listed(X)
 
     def refusals(self, X: Sequence[Any], threads: int = 1) -> list[str | None]:
-        """Why each message cannot be read; `None` for one that can. Those that can are encoded together."""
+        """The reason why each message cannot be read; `None` for a valid one. An encoder gets all messages at once if
+        all are valid.
+        """
         reasons: list[str | None] = []
         if self.encoder is not None:
             with contextlib.suppress(TypeError, ValueError):
@@ -186,11 +192,11 @@ class Features(base.MiniBatchTransformer):
         return reasons
 
     def transform_one(self, x: object) -> dict[int, float]:  # type: ignore[override]
-        """The columns of what is found in a message, with their values.
+        """The columns of the features of a message, with their values.
 
         Parameters
         ----------
-        x
+        x : str or dict
             A text; with `on`, a dict that has the field.
         """
         return MessageFeatures(self.scanner.transform_one(self.prepare(x)))
@@ -200,8 +206,8 @@ class Features(base.MiniBatchTransformer):
 
         Parameters
         ----------
-        X
-            Texts, in any iterable or as a series; with `on`, dicts or a data frame, too.
+        X : iterable of str or dict, or data frame
+            Texts, also as a series; with `on`, dicts or a data frame, too.
         """
         from scipy import sparse
 
@@ -213,12 +219,10 @@ class Features(base.MiniBatchTransformer):
         return matrix
 
     def learn_many(self, X: object) -> None:
-        """Nothing: there is nothing to learn."""
+        """Do nothing: the transformer has no state."""
 
     def contents(self, prepared: Any) -> list[tuple[str, int, float]]:
-        """What is found in a prepared message: the name of each token, its column, and what it adds there before the
-        norm.
-        """
+        """The tokens of a prepared message: for each, its name, its column, and its value there before the norm."""
         are_several, binary = not self.is_one, self.specification.binary
         contents = []
         for field, (part, text) in enumerate(zip(self.each, prepared if are_several else [prepared], strict=True)):
@@ -231,8 +235,8 @@ class Features(base.MiniBatchTransformer):
         return contents
 
     def names(self, prepared: Any, columns: Collection[int]) -> dict[int, str]:
-        """The first n-gram in each of these columns of a prepared message; faster than `contents` where columns are
-        few.
+        """The first token in each of these columns of a prepared message. It is faster than `contents` for few
+        columns.
         """
         are_several = not self.is_one
         column_set, names = {*columns}, dict[int, str]()
@@ -240,7 +244,9 @@ class Features(base.MiniBatchTransformer):
         parts = [(field, *window) for field, value in enumerate(values) for window in self._windows(field, value)]
         nothing = [value[:0] for value in values]
         rows = [(*nothing[:field], value, *nothing[field + 1 :]) for field, value, _, _ in parts]
-        for field, (part, value) in enumerate(zip(self.each, values, strict=True)):  # of the whole text
+        for field, (part, value) in enumerate(
+            zip(self.each, values, strict=True)
+        ):  # lengths are features of the whole text
             for token in part.specification.lengths(value) if part.takes_text else ():
                 column, _ = self.scanner.index(token, field)
                 if column in column_set:
@@ -255,7 +261,7 @@ class Features(base.MiniBatchTransformer):
                 cut = (not is_first and token.startswith(f"{BEGIN} ")) or (not is_last and token.endswith(f" {END}"))
                 if column in column_set and not cut:
                     names.setdefault(column, self._name(part, token))
-        if len(names) < len(column_set):  # as of a long n-gram
+        if len(names) < len(column_set):  # for example, a long n-gram
             for name, column, _ in self.contents(prepared):
                 if column in column_set:
                     names.setdefault(column, name)
@@ -266,7 +272,7 @@ class Features(base.MiniBatchTransformer):
         return token if is_alone and part.takes_text else part.token_name(token)
 
     def _windows(self, field: int, value: object) -> Iterator[tuple[Any, bool, bool]]:
-        """Some words of a field at a time, which share words, and whether they are the first and the last ones."""
+        """Overlapping windows of words of a field; for each, whether it is the first, and whether it is the last."""
         if not isinstance(value, str) or self.each[field].specification.analyzer != "word":
             yield value, True, True
             return
@@ -277,7 +283,9 @@ class Features(base.MiniBatchTransformer):
             yield " ".join(words[start : None if is_last else start + WORDS + SHARED_WORDS]), start == 0, is_last
 
     def vector_contents(self, prepared: Any, factors: NDArray[np.float64]) -> list[tuple[str, float]]:
-        """What each word, or the whole text, adds to a message's vector, number by number times these factors."""
+        """The part of each word, or of the whole text, in a message's vector, multiplied by these factors and
+        summed.
+        """
         if self.vector_source is None or not np.any(factors):
             return []
         if isinstance(self.vector_source, TextEncoder):
@@ -304,11 +312,11 @@ class Features(base.MiniBatchTransformer):
 
 
 class FeatureUnion(Features, is_kind=False):
-    """Features of several fields of a message, as the sum of features makes it.
+    """Features of several fields of a message; the sum of features creates it.
 
-    What is found in one field is told from the same in another, unless their features have the same `namespace`. A
-    field that a message lacks, or that is `None`, has no features. Parts of texts may not differ in `n_features`,
-    `alternate_sign`, `binary` or `norm`.
+    The same word in two fields is two features, unless their parts have the same `namespace`. A field that a message
+    lacks, or that is `None`, has no features. All parts for texts must have the same `n_features`, `alternate_sign`,
+    `binary` and `norm`.
 
     Examples
     --------
@@ -322,8 +330,8 @@ class FeatureUnion(Features, is_kind=False):
     >>> sorted(model.explain_one({"subject": "free"}))[-1]
     'subject: free'
 
-    Words of fields that share a namespace are the same. To have both, a word by itself and in its field, is the most
-    accurate for a short field beside a long one:
+    Fields with the same namespace share the features of words. For a short field beside a long one, the most accurate
+    is to have both: the word alone, and the word in its field:
 
     >>> features = TextFeatures(on="body") + TextFeatures(on="subject") + TextFeatures(on="subject", namespace="body")
     >>> features.transform_one({"body": "free"}).keys() < features.transform_one({"subject": "free"}).keys()
@@ -395,7 +403,7 @@ class FeatureUnion(Features, is_kind=False):
 
 
 class SentenceVector(Features, is_kind=False):
-    """The vector that an encoder gives the text of a message: it stands behind all other values."""
+    """The vector that an encoder gives the text of a message. It is the last value of a prepared message."""
 
     def __init__(self, encoder: TextEncoder) -> None:
         self._share_vectors(encoder)
@@ -411,7 +419,7 @@ def keep_single_vector(parts: Sequence[Features]) -> list[Features]:
 
 
 def column_options(scanner: PureScanner) -> dict[str, Any]:
-    """What parts of texts must have alike, as they share columns."""
+    """The options that all parts for texts must have in common, because they share columns."""
     return {
         "n_features": scanner.n_features,
         "alternate_sign": scanner.alternate_sign,
@@ -428,7 +436,7 @@ def make_scanner(parts: Sequence[Features]) -> Scanner:
             if value != columns[name]:
                 raise ValueError(f"{name} is {columns[name]!r} of {of_texts[0].on!r}, but {value!r} of {part.on!r}")
     first, *other_specifications = [dataclasses.replace(part.specification, **columns) for part in parts]
-    # That of the first field has no name.
+    # The first field has no name.
     names = ["" if part.space == parts[0].space else part.space or "\0" for part in parts[1:]]
     fields = tuple((name, scanner.arguments) for name, scanner in zip(names, other_specifications, strict=True))
     return Scanner(*dataclasses.replace(first, fields=fields).arguments)

@@ -1,4 +1,4 @@
-"""Encoders that are servers with OpenAI's `POST /v1/embeddings`, as vLLM, Ollama, llama.cpp and others are."""
+"""Encoders on servers with OpenAI's `POST /v1/embeddings`, such as vLLM, Ollama and llama.cpp."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from stream_pegasos.features.tables import MOST
 
 __all__ = ["AT_ONCE", "KEYS", "EmbeddingServer", "EncoderAwayError"]
 
-KEYS = "STREAM_PEGASOS_EMBEDDINGS"  # how the environment variables begin that have a key, and the host that it is for
-MOST_BYTES = 1 << 28  # of an answer
-MOST_TEXTS = 256  # of a request; of a server that takes fewer, what it takes
-TOO_MANY = (400, 413, 422)  # statuses of a server that takes fewer texts in a request
+KEYS = "STREAM_PEGASOS_EMBEDDINGS"  # prefix of the environment variables with the key and its host
+MOST_BYTES = 1 << 28  # in an answer
+MOST_TEXTS = 256  # in a request; fewer if the server refuses so many
+TOO_MANY = (400, 413, 422)  # statuses of a refusal because of too many texts
 
 
 class EncoderAwayError(ServerAwayError):
@@ -27,10 +27,11 @@ class EncoderAwayError(ServerAwayError):
 
 
 class EmbeddingServer:
-    """Called with texts, has them encoded by a server at an address with the model behind a `#`; a row each.
+    """A function from texts to an array with a row each. A server at an address encodes them; the model stands behind a
+    `#`.
 
-    Vectors of more than 1,024 numbers are asked for with `dimensions=1024`; of a server that does not know that, the
-    first 1,024 numbers are taken.
+    If vectors have more than 1,024 numbers, the request has `dimensions=1024`; if the server does not know that option,
+    the first 1,024 numbers are used.
     """
 
     def __init__(self, address: str) -> None:
@@ -41,7 +42,7 @@ class EmbeddingServer:
             raise missing(f"vectors={address!r}", "encoders", error) from error
         self._server = JsonServer(address, "vectors", KEYS, MOST_BYTES)
         self.url, self.model = self._server.url, self._server.model
-        self._asks: dict[str, Any] = {"encoding_format": "base64"}  # as far as the server knows it
+        self._asks: dict[str, Any] = {"encoding_format": "base64"}  # the options that the server accepts
         self._is_probed = False
         self._most = MOST_TEXTS
         self._lock = Lock()
@@ -98,7 +99,7 @@ class EmbeddingServer:
 
 
 def reader() -> Callable[[bytes], list[Any]]:
-    """What reads the embeddings in an answer; bytes stand there in base64."""
+    """A decoder of the embeddings in an answer. Bytes are in base64 there."""
     import msgspec
 
     embedding = msgspec.defstruct("Embedding", [("embedding", bytes | list[float]), ("index", int | None, None)])
@@ -108,7 +109,7 @@ def reader() -> Callable[[bytes], list[Any]]:
 
 
 def row_of(embedding: bytes | list[float]) -> NDArray[np.float32]:
-    """A vector of its numbers, or of their bytes, the lowest byte first."""
+    """A vector from its numbers, or from their bytes in little-endian order."""
     if isinstance(embedding, bytes):
         return np.frombuffer(embedding, "<f4")
     with np.errstate(over="ignore"):

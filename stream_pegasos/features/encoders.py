@@ -1,4 +1,4 @@
-"""Encoders of sentences: what gives a whole text its vector."""
+"""Encoders of sentences: each gives a whole text a vector."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from stream_pegasos.features.tables import MOST
 __all__ = ["HUB", "OBJECT", "USE", "EncoderAwayError", "EncoderError", "TextEncoder", "is_encoder", "text_encoder"]
 
 USE, OBJECT, EXTRA = "use", "encoder", "encoders"
-HUB = "sentence-transformers/"  # how models on its hub are named
-LONGEST = 1024  # characters of a text that are encoded: more take time, and tell nothing more of mail and news
-BLOCK, CALL = 256, 512  # texts that are encoded in one call; by a server, which may get them in several requests
-NEWEST = 1 << 14  # texts whose vectors are kept, so that what was predicted is not encoded again to be learned
-# What an encoder gives for these tells it from any other.
+HUB = "sentence-transformers/"  # prefix of the models on its hub
+LONGEST = 1024  # characters of a text to encode; more take time, and add nothing for mail and news
+BLOCK, CALL = 256, 512  # texts in one call; texts in one call of a server, in one or more requests
+NEWEST = 1 << 14  # texts whose vectors are kept, so that learning does not encode a predicted text again
+# The vectors of these sentences identify an encoder.
 SENTENCES = (
     "I lost my card.",
     "Where is the station?",
@@ -49,18 +49,18 @@ Vectors = NDArray[np.float32]
 
 
 class EncoderError(ValueError):
-    """An encoder failed, or gave something else than vectors."""
+    """An encoder failed, or returned something else than vectors."""
 
 
 class TextEncoder:
-    """What gives each text a vector, by `encode`, a function from a list of texts to an array with a row each.
+    """An encoder of texts. `encode` is a function from a list of texts to an array with a row each.
 
-    Vectors are divided by their norm. A text is read up to its character 1,024; one without any has no vector. The
-    vectors of the newest 16,384 texts are kept, by a hash of the text, so that a message which is predicted and then
-    learned is encoded once. Several threads may call it at once: `in_threads` if that is faster, and if it `is_remote`,
-    whatever this machine's cores. Copies are the same encoder; pickled, one from a package or folder is found again by
-    its name. The digest is a hash of what it gives for ten sentences, each vector as its product with a fixed row of
-    signs, rounded to eighths.
+    Vectors are divided by their norm. Only the first 1,024 characters of a text are encoded; an empty text has no
+    vector. The vectors of the newest 16,384 texts are kept, by a hash of the text, so that a message that is predicted
+    and then learned is encoded once. With `in_threads`, several threads call it at once, because that is faster; if it
+    `is_remote`, up to four, independent of this machine's cores. A copy is the same encoder. A pickle of an encoder
+    from a package or folder has its name, and loads it again. The digest is a hash of the vectors of ten sentences: of
+    their products with a fixed row of signs, rounded to eighths.
 
     >>> encoder = text_encoder(lambda texts: [[len(text), text.count("!")] for text in texts])
     >>> encoder
@@ -70,8 +70,8 @@ class TextEncoder:
            [0.        , 0.        ]], dtype=float32)
     """
 
-    size = 0  # it has no words
-    kept: tuple[NDArray[Any], ...] = ()  # nor any that a file could hold
+    size = 0  # an encoder has no words
+    kept: tuple[NDArray[Any], ...] = ()  # nor words that a file could hold
 
     def __init__(
         self, name: str, encode: Callable[[list[str]], Any], in_threads: bool = False, is_remote: bool = False
@@ -79,7 +79,7 @@ class TextEncoder:
         self.name, self._encode, self._in_threads, self.is_remote = name, encode, in_threads, is_remote
         self._newest: dict[bytes, Vectors] = {}
         self._lock = Lock()
-        self.n_dimensions = 0  # as yet
+        self.n_dimensions = 0  # not known yet
         vectors = self._encoded(list(SENTENCES))
         self.n_dimensions = vectors.shape[1]
         if not 1 <= self.n_dimensions <= MOST:
@@ -93,7 +93,7 @@ class TextEncoder:
         return "the encoder" if self.name == OBJECT else f"the encoder {self.name!r}"
 
     def vectors(self, texts: Sequence[str], threads: int = 1) -> Vectors:
-        """The vectors of texts, a row each; an EncoderError or an EncoderAwayError if there are none."""
+        """The vectors of texts, a row each. Raise an EncoderError or an EncoderAwayError if there are none."""
         result = np.zeros((len(texts), self.n_dimensions), np.float32)
         keys = [blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
         with self._lock:
@@ -104,7 +104,7 @@ class TextEncoder:
                 result[row] = vector
             elif text:
                 missing[key] = text
-        # Texts of about one length go together, as encoders fill up shorter ones.
+        # Texts of similar length are encoded together, because encoders pad shorter ones.
         order = sorted(missing, key=lambda key: len(missing[key]))
         threads = threads if self._in_threads else 1
         size = CALL if self.is_remote else max(1, min(BLOCK, math.ceil(len(order) / threads)))
@@ -134,21 +134,23 @@ class TextEncoder:
                 del self._newest[key]
 
     def _encoded(self, texts: list[str]) -> Vectors:
-        # Surrogates that stand alone are no text for a tokenizer.
+        # Lone surrogates are no text for a tokenizer.
         plain = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts]
         try:
             output = self._encode(plain)
             vectors = np.array(output, np.float32)
         except (EncoderAwayError, MemoryError):
             raise
-        except Exception as error:  # of any kind, as it is somebody else's
+        except Exception as error:  # of any type: the encoder is not part of this package
             raise EncoderError(f"{self._what} failed: {type(error).__name__}: {error}") from error
         shape = (len(texts), self.n_dimensions or vectors.shape[-1] if vectors.ndim else 0)
         if vectors.shape != shape:
             raise EncoderError(f"{self._what} gave an array of the shape {vectors.shape} for {len(texts)} texts")
         if not np.isfinite(vectors).all():
             (row, *_) = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
-            raise EncoderError(f"{self._what} gave numbers that are infinite, or none, for {texts[row][:50]!r}")
+            raise EncoderError(
+                f"{self._what} must give finite numbers, got infinite ones or NaN for {texts[row][:50]!r}"
+            )
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
         return (vectors / np.where(norms > 0.0, norms, 1.0)).astype(np.float32)
 
@@ -172,7 +174,9 @@ class TextEncoder:
 
 
 def _one_thread_each() -> AbstractContextManager[Any]:
-    """While this is held, NumPy multiplies matrices by one thread, so that those which encode do not wait for it."""
+    """A context in which NumPy multiplies matrices with one thread, so that encoding threads do not wait for each
+    other.
+    """
     try:
         from threadpoolctl import threadpool_limits
     except ModuleNotFoundError:
@@ -190,12 +194,14 @@ def is_encoder(source: object) -> bool:
 
 
 def encode_method(source: object) -> Any:
-    """The method that encodes of an object that has one; anything else as it is."""
+    """The `encode` method of an object, if it has one; else the object itself."""
     return source.encode if hasattr(source, "encode") else source
 
 
 def _is_of_sentence_transformers(folder: Path) -> bool:
-    """Whether it says that modules are to be run one after the other; a table of vectors is no encoder here."""
+    """Whether a folder holds a pipeline of modules of sentence-transformers. A static table of vectors is no encoder
+    here.
+    """
     try:
         modules = orjson.loads((folder / "modules.json").read_bytes())
         return not any(str(module["type"]).endswith("StaticEmbedding") for module in modules)
@@ -208,8 +214,8 @@ _loaded: dict[str, TextEncoder] = {}
 
 
 def text_encoder(source: object) -> TextEncoder:
-    """The encoder that a name, a folder, an object or a function stands for; see `TextEncoder`. One with a name is
-    loaded once by a process.
+    """The encoder for a name, a folder, an object or a function; see `TextEncoder`. A process loads a named encoder
+    once.
     """
     if isinstance(source, TextEncoder):
         return source

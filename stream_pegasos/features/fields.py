@@ -1,4 +1,4 @@
-"""Features of the fields of a message that hold no text: categories, numbers, times."""
+"""Features of fields without text: categories, numbers, times."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from stream_pegasos.features.message import check_depth, check_field, is_nothing
 
 __all__ = ["Category", "Number", "Time"]
 
-SPACE = "\u2423"  # stands for white space in a name, since white space separates names
+SPACE = "\u2423"  # replaces white space in a name, because white space separates names
 
 
 class FieldFeatures(Features, is_kind=False):
-    """Features of a field, present or absent, and named by what they say of its value.
+    """The base class of features of a field. Each is present or absent, and its name describes the value of the field.
 
-    They share the columns of the text features to which they are added, or else have those of `TextFeatures`.
+    They share the columns of the text features to which they are added; alone, they have the columns of `TextFeatures`.
     """
 
     def __init__(self, on: str) -> None:
@@ -34,7 +34,7 @@ class FieldFeatures(Features, is_kind=False):
         check_field(on)
         if on is None:
             raise TypeError(f"{type(self).__name__} reads a field: say on='NAME'")
-        self.namespace = f"{on}="  # apart from the words of a text in the same field
+        self.namespace = f"{on}="  # not the namespace of the words of the same field
         self.scanner = Scanner(
             "word", r"\S+", False, frozenset(), (1, 1), 2**30, False, True, "l2", False, 0, False, "words"
         )
@@ -47,35 +47,36 @@ class FieldFeatures(Features, is_kind=False):
         return self.written(value)
 
     def tokens(self, x: object) -> list[str]:
-        """What is found in a message.
+        """The names of the features of a message.
 
         Parameters
         ----------
-        x
-            A dict that has the field.
+        x : dict
+            A message with the field.
         """
         return [self.token_name(token) for token in self.specification.ngrams(self.prepare(x))]
 
     def written(self, value: object) -> str:
-        """The features of a value, with white space between them."""
+        """The features of a value, separated by white space."""
         raise NotImplementedError
 
 
 class Category(FieldFeatures):
-    """A field with one of several values, or with several of them: each is a feature.
+    """A field with one or several values; each value is a feature.
 
-    A value is a text, a number, a bool or, as one value, an object. Case counts in a text, but not how much white space
-    there is. A number is the same as its text: the 7 of JSON is the "7" of CSV. An empty text and `None` count nothing.
+    A value is a text, a number, a bool, or an object as a single value. In a text, case matters, but the amount of
+    white space does not. A number is the same as its text: the 7 of JSON is the "7" of CSV. An empty text and `None`
+    give no feature.
 
     Parameters
     ----------
-    on
+    on : str
         The name of the field.
 
     Raises
     ------
     TypeError
-        If a value is something that JSON does not have.
+        If a value has a type that JSON does not have.
 
     Examples
     --------
@@ -101,13 +102,13 @@ class Category(FieldFeatures):
         is_set = isinstance(value, (set, frozenset))
         values = value if is_set or isinstance(value, (list, tuple)) else [value]
         texts = [SPACE.join(self._text(item).split()) for item in values if not is_nothing(item)]
-        return " ".join(sorted(texts) if is_set else texts)  # the order of a set is another in each process
+        return " ".join(sorted(texts) if is_set else texts)  # the order of a set differs from process to process
 
     def _text(self, value: object) -> str:
         if isinstance(value, str):
             return str.__str__(value)
         if hasattr(value, "item"):
-            value = value.item()  # of NumPy
+            value = value.item()  # a NumPy scalar
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         try:
@@ -120,18 +121,18 @@ class Category(FieldFeatures):
 
 
 class Number(FieldFeatures):
-    """A field with a number. Its features are the intervals that hold it, from all positive numbers down to a width of
-    a millionth of its size.
+    """A field with a number. Its features are the intervals that contain it, from all positive numbers down to a width
+    of a millionth of the number.
 
-    An interval holds the numbers with the same first bits, so its ends are made of powers of two. Nothing about the
-    stream's numbers has to be known or kept, numbers may span many powers of ten, and what a classifier learns of a
-    wide interval helps in the narrow ones within it. Bins at quantiles of the stream are no more accurate.
+    An interval contains the numbers with the same first bits, so powers of two make up its ends. The distribution of
+    the numbers need not be known or stored, numbers may span many powers of ten, and the weight of a wide interval
+    helps in the narrow intervals within it. Bins at quantiles of the stream are no more accurate.
 
     Parameters
     ----------
-    on
-        The name of the field. Its value is a number, or a text that spells one; an empty text, NaN and `None` count
-        nothing.
+    on : str
+        The name of the field. Its value is a number, or a text that spells one; an empty text, NaN and `None` give no
+        feature.
 
     Raises
     ------
@@ -154,7 +155,7 @@ class Number(FieldFeatures):
         sign = "+" if number > 0 else "-"
         significand, e = math.frexp(abs(number))
         bits, within = int(significand * 2.0**21), f"{sign}{e}:"
-        # Wide intervals by powers of 2³², 2⁸ and 2²; within a power of two, by ever more of the first bits.
+        # Wide intervals end at powers of 2³², 2⁸ and 2²; within a power of two, more and more of the first bits count.
         return (
             f"{sign} {sign}32*{e // 32} {sign}8*{e // 8} {sign}2*{e // 2} {within}0:1 {within}1:{bits >> 19} "
             f"{within}2:{bits >> 18} {within}4:{bits >> 16} {within}6:{bits >> 14} {within}8:{bits >> 12} "
@@ -180,10 +181,10 @@ class Number(FieldFeatures):
         if isinstance(value, (bytes, bytearray)) or not (is_text or hasattr(value, "__float__")):
             raise TypeError(must_be(f"field {self.on!r}", "a number", type(value)))
         try:
-            number = math.nan if is_text and "_" in value else float(value)  # 1_000 is a number in Python alone
+            number = math.nan if is_text and "_" in value else float(value)  # 1_000 is a number only in Python
         except OverflowError:
             number = math.inf if value > 0 else -math.inf
-        except (ValueError, TypeError):  # the latter of NumPy's times
+        except (ValueError, TypeError):  # TypeError from NumPy's times
             number = math.nan
         if math.isnan(number):
             raise ValueError(must_be(f"field {self.on!r}", "a number", format_value(value)))
@@ -199,14 +200,14 @@ def _times_power(number: int, exponent: int) -> float:
 
 
 class Time(FieldFeatures):
-    """A field with a time: its hour and its weekday, as they are written there, whatever the zone.
+    """A field with a time. Its features are the hour and the weekday, as written; the time zone is ignored.
 
     Parameters
     ----------
-    on
+    on : str
         The name of the field. Its value is a `datetime` or a `date`, a text in ISO 8601 or as mails have it (RFC 5322),
-        or a number of seconds since 1970 in UTC, be it a number or a text; a number of eight digits is a date, as
-        20261123. An empty text and `None` count nothing.
+        or a number of seconds since 1970 in UTC, also as a text; a number of eight digits is a date, such as 20261123.
+        An empty text and `None` give no feature.
 
     Raises
     ------
@@ -232,7 +233,7 @@ class Time(FieldFeatures):
 
     def _time(self, value: Any) -> dt.date:
         if hasattr(value, "item") and not isinstance(value, dt.date):
-            is_fine = value.dtype.kind == "M" and not isinstance(value.item(), dt.date)  # finer than Python's
+            is_fine = value.dtype.kind == "M" and not isinstance(value.item(), dt.date)  # finer than Python's times
             value = value.astype("datetime64[us]").item() if is_fine else value.item()
         if isinstance(value, dt.date):
             return value

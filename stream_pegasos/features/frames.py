@@ -1,4 +1,4 @@
-"""Data frames in and out, of whichever library they are, and sparse matrices in."""
+"""Conversion from and to data frames of several libraries, and from sparse matrices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ NOT_TAKEN = {"polars.LazyFrame": "collect()", "pyarrow.Table": "to_pandas()", "p
 
 
 def is_frame(X: object) -> bool:
-    """Whether it is a data frame; a TypeError says what to make of one that is not taken."""
+    """Whether a value is a data frame. Raise a TypeError for a frame of an unsupported kind; the error names a
+    conversion.
+    """
     kind = f"{type(X).__module__.partition('.')[0]}.{type(X).__name__}"
     if kind in NOT_TAKEN:
         raise TypeError(f"X must be a data frame of pandas or polars, got a {kind}; pass X.{NOT_TAKEN[kind]}")
@@ -30,19 +32,19 @@ def is_series(X: object) -> bool:
 
 
 def listed(values: object) -> Any:
-    """The values of an array of PyArrow as a list; anything else as it is."""
+    """An array of PyArrow as a list; any other value as it is."""
     return values.to_pylist() if hasattr(values, "to_pylist") and not hasattr(values, "columns") else values
 
 
 def check_column(name: str, value: object, of: str) -> None:
-    """Raise a TypeError for what is no sequence: a data frame, too, which goes through the names of its columns."""
+    """Raise a TypeError if a value is no sequence. A data frame is none: its iterator gives column names."""
     if is_frame(value):
         raise TypeError(f"{name} must be a column, got a data frame; pass the column that holds the {of}")
     check_sequence(name, value, of)
 
 
 def list_of_examples(X: Any) -> list[Any]:
-    """The examples of a data frame or of any other sequence."""
+    """The examples of a data frame or of any other sequence, as a list."""
     if is_frame(X):
         return frame_to_dicts(X)
     check_sequence("X", X, "examples")
@@ -60,7 +62,7 @@ def column_names(X: Any) -> list[Any]:
 
 
 def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
-    """The rows of a data frame as feature dicts, of a sparse one without its zeros."""
+    """The rows of a data frame as feature dicts; a sparse frame gives no zeros."""
     names = column_names(X)
     if not names:
         return [{} for _ in range(len(X))]
@@ -70,7 +72,7 @@ def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
         from river.utils import dataframe
 
         frame = dataframe.into_frame(X)
-        # NumPy might turn a str among other columns into a number.
+        # NumPy could turn a str among other columns into a number.
         plain = all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in frame.schema.values())
         rows = dataframe.to_numpy(frame).tolist() if plain else frame.rows()
         return [dict(zip(names, row, strict=True)) for row in rows]
@@ -80,14 +82,14 @@ def frame_to_dicts(X: Any) -> list[dict[Any, Any]]:
 
 
 def frame_rows(X: Any, names: list[Any]) -> list[dict[Any, Any]]:
-    """These columns of a data frame as a dict for each row, with `None` for what is missing."""
+    """A dict of these columns for each row of a data frame, with `None` for missing values."""
     rows = zip(*(column_values(X[name]) for name in names), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def column_values(column: Any) -> Any:
-    """The values of a column of a data frame, with `None` for those that are missing."""
-    if hasattr(column, "notna"):  # of pandas, which has NaN, NaT or NA for them
+    """The values of a column of a data frame, with `None` for missing values."""
+    if hasattr(column, "notna"):  # of pandas, which marks missing values by NaN, NaT or NA
         column = column.astype(object).where(column.notna(), None)
     return column.to_list() if hasattr(column, "to_list") else column
 
@@ -111,7 +113,7 @@ def as_frame(X: Any) -> Any:
 
 
 def csr_arrays(matrix: Any) -> CsrArrays:
-    """indptr, indices and data of a CSR matrix, checked, so that the engine may rely on them."""
+    """indptr, indices and data of a CSR matrix, checked, so that the engine can rely on them."""
     if matrix.dtype.kind not in "biuf":
         raise TypeError(must_be("X", "a matrix of real numbers", matrix.dtype))
     if matrix.shape[-1] > DIRECT_LIMIT:
@@ -124,7 +126,7 @@ def csr_arrays(matrix: Any) -> CsrArrays:
 
 
 def merge_duplicates(rows: CsrArrays, n_columns: int) -> CsrArrays:
-    """The arrays of a CSR matrix, with values that have the same row and column added up."""
+    """The arrays of a CSR matrix; values with the same row and column are summed."""
     from scipy import sparse
 
     indptr, indices, data = rows

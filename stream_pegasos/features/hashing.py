@@ -1,4 +1,4 @@
-"""Text to hashed n-grams."""
+"""A hashed bag of words: from texts to hashed n-grams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stream_pegasos.features.message import ABSENT, check_field, get_field, is_n
 
 __all__ = ["HashedBagOfWords"]
 
-# The patterns that the engine's scanner knows, also behind (?u); any other one goes through `re`.
+# The patterns that the engine's scanner knows, also after (?u). Any other pattern uses `re`.
 NATIVE_PATTERNS = {
     r"\b\w\w+\b": r"\b\w\w+\b",
     r"\b\w+\b": r"\w+",
@@ -35,53 +35,52 @@ class HashedBagOfWords(Features):
     r"""Counts of words or n-grams, hashed into a fixed number of columns.
 
     The options, the columns and the values are those of scikit-learn's `HashingVectorizer`; `mask_digits`,
-    `prefix_length` and `boundaries` are added. It learns nothing and keeps nothing. The engine's own scanner, with
+    `prefix_length` and `boundaries` are additions. The transformer has no state. The engine's own scanner, with
     Python's Unicode classes, finds the default pattern, `\w+`, `\w+|[^\w\s]` (words and punctuation marks) and `\S+`;
     `re` finds other patterns.
 
     Parameters
     ----------
-    n_features
+    n_features : int, default 2**20
         The number of columns, from 1 to 2³¹ − 1.
-    ngram_range
+    ngram_range : tuple of (int, int), default (1, 1)
         The smallest and the largest n of the n-grams.
-    analyzer
-        `"word"`, `"char"` (n-grams of characters) or `"char_wb"` (n-grams of characters inside words, padded with a
-        space).
-    lowercase
+    analyzer : {"word", "char", "char_wb"}, default "word"
+        The units of n-grams: words, characters (`"char"`), or characters inside words, padded with a space
+        (`"char_wb"`).
+    lowercase : bool, default True
         Whether to lower-case the text first.
-    strip_accents
-        `"unicode"` or `"ascii"` to remove accents after lower-casing, a function from str to str, or `None`.
-    stop_words
-        Words to leave out before n-grams are made: a collection, `"english"` for scikit-learn's list (which must then
-        be installed), or `None`.
-    token_pattern
-        The regular expression of a token, with at most one group; only for words without a `tokenizer`, or else it may
-        be `None`.
-    binary
+    strip_accents : {"unicode", "ascii"}, callable or None, default None
+        The method that removes accents after lower-casing: one of scikit-learn's, or a function from str to str.
+    stop_words : iterable of str, "english" or None, default None
+        Words to leave out before n-grams are made. `"english"` is scikit-learn's list; scikit-learn must be installed.
+    token_pattern : str or None, default r"(?u)\b\w\w+\b"
+        The regular expression of a token, with at most one group. It is used for words without a `tokenizer`; otherwise
+        it may be `None`.
+    binary : bool, default False
         Whether every count above 0 becomes 1.
-    norm
-        `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
-    alternate_sign
-        Whether the hash also decides a sign, so that collisions cancel out on average.
-    preprocessor
+    norm : {"l2", "l1"} or None, default "l2"
+        The norm by which the values of a text are divided; `None` for no division.
+    alternate_sign : bool, default True
+        Whether the hash also gives a sign, so that collisions cancel out on average.
+    preprocessor : callable or None, default None
         A function from str to str that replaces lower-casing and accent stripping.
-    tokenizer
+    tokenizer : callable or None, default None
         A function from str to tokens that replaces `token_pattern`.
-    on
+    on : str or None, default None
         The name of the field with the text, if examples are dicts; a plain text is accepted, too.
-    mask_digits
-        Whether every decimal digit becomes a 0 after lower-casing, so that 42 and 37 are the same word. With `"both"`
-        words of up to four digits count also as they stand, but not in n-grams of two or more words; n-grams of
-        characters are only masked.
-    prefix_length
+    mask_digits : bool or "both", default False
+        Whether every decimal digit becomes a 0 after lower-casing, so that 42 and 37 are the same word. With `"both"`,
+        words of up to four digits also count unmasked, but not in n-grams of two or more words; n-grams of characters
+        are only masked.
+    prefix_length : int or None, default 0
         A length in characters, from 0 to 1000, only for words; 0 or `None` for none. The first characters of each
         longer word become one more n-gram, with a space before them, so that the forms of a word share a feature.
-    boundaries
+    boundaries : bool or None, default False
         Whether n-grams of two or more words include the ends of the text, written `<s>` and `</s>`; only for words.
-    namespace
-        Beside features of other fields: those with the same namespace share what is learned of an n-gram. `None` is
-        that of the name of the field.
+    namespace : str or None, default None
+        The namespace of the n-grams, for features of several fields: those with the same namespace share the weight of
+        an n-gram. `None` is the name of the field.
 
     Raises
     ------
@@ -109,8 +108,8 @@ class HashedBagOfWords(Features):
     (2, 1048576)
     """
 
-    hash_function: ClassVar[str] = "murmur3"  # as the engine calls scikit-learn's
-    of_words: ClassVar[tuple[int, bool]] = 0, False  # the length of prefixes, and boundaries, where these are `None`
+    hash_function: ClassVar[str] = "murmur3"  # the engine's name for scikit-learn's hash
+    of_words: ClassVar[tuple[int, bool]] = 0, False  # prefix_length and boundaries for `None`
 
     n_features: int = 2**20
     ngram_range: tuple[int, int] = (1, 1)
@@ -135,7 +134,7 @@ class HashedBagOfWords(Features):
         needs_pattern = self.analyzer == "word" and self.tokenizer is None
         native_pattern = self.native_pattern(self.token_pattern) if needs_pattern or self.token_pattern else None
         self._stop_words = check_stop_words(self.stop_words)
-        # What Python has to do to a text before the scanner can take it, if anything.
+        # Whether Python changes the text, or finds its tokens, before the scanner reads it.
         self._in_python = self.preprocessor is not None or self.strip_accents is not None
         self._ready_made = self.analyzer == "word" and (self.tokenizer is not None or native_pattern is None)
         self._as_it_is = self.on is None and not self._in_python and not self._ready_made
@@ -192,7 +191,7 @@ class HashedBagOfWords(Features):
 
     @staticmethod
     def native_pattern(token_pattern: object) -> str | None:
-        """The pattern as the engine's scanner knows it, `None` where it does not."""
+        """The engine scanner's own form of the pattern; `None` if it has none."""
         if not isinstance(token_pattern, str):
             raise TypeError(must_be("token_pattern", "a str", token_pattern))
         try:
@@ -208,7 +207,7 @@ class HashedBagOfWords(Features):
 
         Parameters
         ----------
-        x
+        x : str or dict
             A text; with `on`, a dict that has one, too.
         """
         return MessageFeatures(self.scanner.transform_one(x if self._as_it_is else self.prepare(x)))
@@ -218,19 +217,19 @@ class HashedBagOfWords(Features):
 
         Parameters
         ----------
-        x
+        x : str or dict
             A text; with `on`, a dict that has one, too.
         """
         read = self.read(x)
         return list(self.specification.ngrams(read if self.is_one else read[0]))
 
     def index(self, token: str) -> tuple[int, float]:
-        """The column of an n-gram, and the sign that it has there.
+        """The column of an n-gram, and its sign there.
 
         Parameters
         ----------
-        token
-            One of those that `tokens` gives.
+        token : str
+            An n-gram from `tokens`.
         """
         return self.scanner.index(token)
 
@@ -244,7 +243,7 @@ class HashedBagOfWords(Features):
 
     @property
     def _letters_and_length(self) -> tuple[float, float]:
-        """How much letters within words count, and the length of a text."""
+        """The weights of letters within words, and of the length of a text."""
         return 0.0, 0.0
 
     def _preprocess(self, text: str) -> str:
@@ -274,7 +273,7 @@ class HashedBagOfWords(Features):
         return x if self._as_it_is else super().prepare(x)
 
     def read(self, x: object) -> Any:
-        """What the scanner takes: the text, or its n-grams where Python has to find them."""
+        """The value for the scanner: the text, or the list of its n-grams if Python finds them."""
         if self._as_it_is:
             return x
         if self.on is not None:
@@ -329,11 +328,11 @@ def check_stop_words(stop_words: str | Iterable[str] | None) -> frozenset[str]:
             from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
         except ImportError:
             raise ValueError(
-                "stop_words='english' is scikit-learn's list: install scikit-learn, or give the words"
+                "stop_words='english' is scikit-learn's list: install scikit-learn, or pass the words"
             ) from None
         return frozenset(ENGLISH_STOP_WORDS)
-    if isinstance(stop_words, Iterator):  # of which the next one who looks would find nothing
-        raise TypeError("stop_words can be read but once; give a set or a list of words")
+    if isinstance(stop_words, Iterator):  # a second reader would find it empty
+        raise TypeError("stop_words must be a set or a list of words, got an iterator, which can be read only once")
     if isinstance(stop_words, str):
         raise ValueError(must_be("stop_words", "'english', a collection or None", stop_words))
     if not isinstance(stop_words, Iterable):

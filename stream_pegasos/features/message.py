@@ -1,4 +1,4 @@
-"""A message is a text or named fields. Only features look into it."""
+"""Messages: texts or named fields. Only features read their content."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ __all__ = [
     "without",
 ]
 
-ABSENT = object()  # the value of a field that is not there
-OF_A_NUMBER = 100  # characters as which a value counts that is no text
-DEEPEST = 50  # values within a value
+ABSENT = object()  # the value of a missing field
+OF_A_NUMBER = 100  # the size, in characters, of a value that is no text
+DEEPEST = 50  # levels of nested values
 NESTED, PLAIN = (dict, list, tuple), {str, int, float, bool, type(None)}
-MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10  # after which fields are told of that no message had; at least, at the end
-MOST_NAMED = 20  # of these fields
+MESSAGES_WITHOUT, FEWEST_WITHOUT = 500, 10  # messages before a warning of missing fields; the least, at the end
+MOST_NAMED = 20  # of the missing fields
 
 
 class Fields(dict[str, Any]):
-    """A message of several fields, as a stream brings it. Unlike other dicts it is hashable."""
+    """A message of several fields, from a stream. Unlike other dicts it is hashable."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         plain = ((name, value) for name, value in self.items() if isinstance(value, (str, int, float)))
@@ -50,29 +50,31 @@ Message = str | Fields
 
 
 def make_message(value: object) -> Any:
-    """A message that comes back from JSON."""
+    """The message for a value from JSON."""
     return Fields(value) if isinstance(value, dict) else value
 
 
 def message_identity(message: Message) -> int:
-    """A number that identifies a message. Unlike the hash it depends on lists, too, and differs for -1 and -2."""
+    """A number that identifies a message. Unlike the hash, it depends on lists, too, and is not the same for -1
+    and -2.
+    """
     text = message if isinstance(message, str) else json.dumps(message, sort_keys=True, default=repr)
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def check_depth(value: object, left: int = DEEPEST) -> None:
-    """Raise a ValueError if values stand within values deeper than `DEEPEST`, long before Python's recursion ends."""
+    """Raise a ValueError if values are nested deeper than `DEEPEST`, long before Python's recursion limit."""
     if not isinstance(value, NESTED):
         return
     if not left:
-        raise ValueError(f"values within values may be {DEEPEST} deep")
+        raise ValueError(f"values must be nested at most {DEEPEST} deep")
     for child in value.values() if isinstance(value, dict) else value:
         if type(child) not in PLAIN:
             check_depth(child, left - 1)
 
 
 def message_size(message: object) -> int:
-    """How large a message is, in characters; each value that is no text counts as 100."""
+    """The size of a message in characters; each value that is no text counts as 100."""
     if isinstance(message, str):
         return len(message)
     if isinstance(message, dict):
@@ -81,8 +83,8 @@ def message_size(message: object) -> int:
 
 
 def grouped(items: Iterable[Any], size: Callable[[Any], int], largest: int, most: int | None = None) -> Iterator[Any]:
-    """Items in lists that end at the `largest` size together, or at `most` items; after Ctrl-C what came before is the
-    last.
+    """Yield items in lists. A list ends when its sizes sum to `largest`, or at `most` items. After Ctrl-C, the items
+    before it are the last list.
     """
     group: list[Any] = []
     n = total = 0
@@ -103,13 +105,13 @@ def grouped(items: Iterable[Any], size: Callable[[Any], int], largest: int, most
 
 
 def is_blank(message: Message) -> bool:
-    """Whether all of its values are missing or white space."""
+    """Whether all values of a message are missing or white space."""
     values = [message] if isinstance(message, str) else [*message.values()]
     return all(is_nothing(value) or (isinstance(value, str) and not value.strip()) for value in values)
 
 
 def shown_message(message: Message) -> str:
-    """A message as a person reads it: each of several fields on a line, behind its name."""
+    """A message as a person reads it: a line with name and value for each of its fields."""
     if isinstance(message, str):
         return message
     return "\n".join(f"{name}: {value}" for name, value in message.items() if not is_nothing(value))
@@ -123,7 +125,7 @@ def check_field(on: object) -> None:
 
 
 def is_nothing(value: object) -> bool:
-    """Whether a field has no value: `None` or, as in data frames, NaN, NaT or pandas' NA."""
+    """Whether a value is missing: `None` or, as in data frames, NaN, NaT or pandas' NA."""
     if value is None or type(value).__name__ == "NAType":
         return True
     if isinstance(value, (str, Collection)):
@@ -135,7 +137,7 @@ def is_nothing(value: object) -> bool:
 
 
 def get_field(message: Mapping[Any, Any], field: object) -> Any:
-    """The value of a field, or `ABSENT`. If no field is called a.b, this is the field b of the object a."""
+    """The value of a field, or `ABSENT`. If no field has the name a.b, it is the field b of the object a."""
     if field in message:
         return message[field]
     name, dot, subfield = field.partition(".") if isinstance(field, str) else (field, "", "")
@@ -144,7 +146,7 @@ def get_field(message: Mapping[Any, Any], field: object) -> Any:
 
 
 def outer_name(field: object, names: Collection[Any]) -> Any:
-    """The name under which a message with these names has a field, or the object with the field; `None` if none."""
+    """The name under which a message with these names has a field, or the object with the field; else `None`."""
     if field in names:
         return field
     name, dot, _ = field.partition(".") if isinstance(field, str) else (field, "", "")
@@ -152,7 +154,7 @@ def outer_name(field: object, names: Collection[Any]) -> Any:
 
 
 def select_fields(x: object, names: Sequence[str]) -> Mapping[Any, Any]:
-    """The message, if it has fields, of which one at least is read."""
+    """The message, if it is a dict with at least one of these fields."""
     if not isinstance(x, (dict, Mapping)):
         field_names = ", ".join(map(str, names))
         raise TypeError(must_be("a message", f"a dict with the fields {field_names}", type(x)))
@@ -166,7 +168,9 @@ def select_fields(x: object, names: Sequence[str]) -> Mapping[Any, Any]:
 
 
 class FieldsMet:
-    """Warns once of fields that a model reads and no message of many has; `lacking` are those, none once told of."""
+    """A check for fields that the model reads but none of many messages has. It warns once. `lacking` are the fields
+    not met so far, none after the warning.
+    """
 
     def __init__(self, fields: Iterable[str]) -> None:
         self.lacking = [*dict.fromkeys(fields)]
@@ -182,13 +186,13 @@ class FieldsMet:
                 self.tell()
 
     def tell(self, fewest: int = FEWEST_WITHOUT) -> None:
-        """Warn of the fields that no message had, if there were at least so many messages."""
+        """Warn of the fields that no message had, if there were at least `fewest` messages."""
         if self.lacking and self._n >= fewest:
             text, self.lacking = without(self.lacking), []
             warnings.warn(f"none of {self._n:,} messages {text}", stacklevel=3)
 
 
 def without(fields: Sequence[Any]) -> str:
-    """What is said of messages none of which has these fields, behind their name."""
+    """The end of a warning that no message has these fields."""
     phrase = f"field{'s' * (len(fields) > 1)} {', '.join(map(str, fields[:MOST_NAMED]))}"
     return f"has the {phrase}, which the model reads"

@@ -1,4 +1,4 @@
-"""Tables of vectors of words, and where they are read from."""
+"""Tables of word vectors, and their readers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from stream_pegasos.engine.pure.scanner import word_64
 __all__ = ["WORDLLAMA", "Codes", "Kept", "Shifts", "Table", "read_once", "table_from_mapping"]
 
 WORDLLAMA, EXTRA = "wordllama", "vectors"
-# A code is from −127 to 127 and a shift from 0 to 7, so that the largest number of a table is 127 · 2⁷.
+# A code is from −127 to 127 and a shift from 0 to 7, so the largest number of a table is 127 · 2⁷.
 CODE, SHIFT = 127, 7
 LARGEST = CODE << SHIFT
 # A number below (127 + 1/2) · 2^shift is rounded to a code.
 LIMITS = np.ldexp(np.float32(CODE + 0.5), np.arange(SHIFT))
 UNITS = np.ldexp(np.float32(1.0), -np.arange(SHIFT + 1))
-# Tables of tokens are made so that they may be cut: their first numbers say most.
+# Tables of tokens are made to be cut: their first numbers say most.
 OF_TOKENS, MOST = 192, 1024
-LONGEST = 256  # characters of a word that it is made of
-CHUNK = 4096  # rows of a table that are turned into whole numbers at a time
+LONGEST = 256  # characters of a word that are split into tokens
+CHUNK = 4096  # rows of a table that become integers at a time
 AS_TEXT = "write its vectors as text, .vec, as gensim's save_word2vec_format does"
 
 Codes = NDArray[np.int8]
@@ -40,7 +40,7 @@ Whole = NDArray[np.int16]
 
 
 class Table:
-    """Words, or parts that words are made of."""
+    """Vectors of words, or of the parts of words."""
 
     def __init__(self, size: int, n_dimensions: int, digest: str) -> None:
         if not 1 <= n_dimensions <= MOST:
@@ -48,17 +48,17 @@ class Table:
         self.size, self.n_dimensions, self.digest = size, n_dimensions, digest
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        """Those of each word; zeros for one that has no vector."""
+        """The codes and the shift of each word; zeros for a word without a vector."""
         raise NotImplementedError
 
 
 class _Words(Table):
-    """Whole words. Those in lower case may stand in it with capitals."""
+    """Vectors of whole words. A word in lower case may be capitalized in the table."""
 
     def __init__(self, words: Sequence[Any], codes: Codes, shifts: Shifts, digest: str) -> None:
         super().__init__(len(codes), codes.shape[1], digest)
         self._rows: dict[Any, int] = {word: row for row, word in enumerate(words)}
-        # With zeros at the end, which a row of −1 takes.
+        # With zeros at the end, for the row −1.
         self._codes, self._shifts = np.pad(codes, ((0, 1), (0, 0))), np.pad(shifts, (0, 1))
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
@@ -66,7 +66,7 @@ class _Words(Table):
         return self._codes[rows], self._shifts[rows]
 
     def row(self, word: str) -> int:
-        """That of a word, −1 for one that it lacks."""
+        """The row of a word, −1 for an unknown word."""
         written = (word, word.capitalize(), word.upper()) if word.islower() else (word,)
         return next((self._rows[form] for form in written if form in self._rows), -1)
 
@@ -90,7 +90,9 @@ class Kept(_Words):
 
 
 class _Tokens(Table):
-    """Tokens, and the tokenizer that cuts words into them; a word is the sum of its own."""
+    """Vectors of tokens, and the tokenizer that splits words into them. The vector of a word is the sum of its tokens'
+    vectors.
+    """
 
     def __init__(self, text: bytes, numbers: NDArray[Any]) -> None:
         from tokenizers import Tokenizer
@@ -104,21 +106,21 @@ class _Tokens(Table):
         if max(self._tokenizer.get_vocab().values(), default=0) >= self.size:
             raise ValueError(f"its tokenizer has more tokens than the {self.size} vectors")
         described = orjson.loads(text)
-        # Such a tokenizer knows other tokens after a space, where most words are.
+        # Such a tokenizer has different tokens after a space, where most words stand.
         self._before = " " if b'"ByteLevel"' in orjson.dumps(described["pre_tokenizer"]) else ""
         model = described["model"]
-        if model.get("byte_fallback"):  # bytes of a character that is no token tell nothing of a word
+        if model.get("byte_fallback"):  # the bytes of an unknown character say nothing about a word
             self._tokens[[self._tokenizer.token_to_id(f"<0x{byte:02X}>") or 0 for byte in range(256)]] = 0
         self._unknown = model.get("unk_id")
         if model.get("unk_token") is not None:
             self._unknown = self._tokenizer.token_to_id(model["unk_token"])
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        if len(words) > CHUNK:  # in parts, which take less memory
+        if len(words) > CHUNK:  # in parts, to save memory
             parts = [self.codes(words[begin : begin + CHUNK]) for begin in range(0, len(words), CHUNK)]
             return np.concatenate([codes for codes, _ in parts]), np.concatenate([shifts for _, shifts in parts])
-        # One call for all words takes no threads, unlike that for many texts; each is cut by itself all the same.
-        # A surrogate that stands alone is no text: it becomes a replacement character.
+        # One call for all words uses no threads, unlike a call for many texts; each word is still split by itself. A
+        # lone surrogate is no text: it becomes a replacement character.
         plain = [word[:LONGEST].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") for word in words]
         texts = [text and self._before + text for text in plain]
         encoding = self._tokenizer.encode(texts, is_pretokenized=True, add_special_tokens=False)
@@ -139,12 +141,12 @@ def _chunks(numbers: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
 
 
 def _whole_numbers(numbers: NDArray[Any]) -> Whole:
-    """The table in its units. Every step is one that IEEE 754 defines to the last bit."""
+    """The table as integers in its units. IEEE 754 defines every step to the last bit."""
     if numbers.ndim != 2 or not len(numbers) or numbers.dtype.kind not in "iuf":
         raise ValueError("it must have a table of vectors, got none")
     largest = np.max([np.abs(chunk.astype(np.float64)).max(initial=0.0) for _, chunk in _chunks(numbers)])
-    if not np.isfinite(largest):  # as of any that is not a number
-        raise ValueError("the vectors hold numbers that are infinite, or none")
+    if not np.isfinite(largest):  # also if one of them is NaN
+        raise ValueError("the vectors must have finite numbers, got infinite ones or NaN")
     whole = np.empty(numbers.shape, np.int16)
     for part, chunk in _chunks(numbers):
         whole[part] = np.rint(chunk.astype(np.float64) / (largest or 1.0) * LARGEST)
@@ -152,10 +154,10 @@ def _whole_numbers(numbers: NDArray[Any]) -> Whole:
 
 
 def _in_blocks(whole: NDArray[Any]) -> tuple[Codes, Shifts]:
-    """Codes and the smallest shifts that hold these rows; what is larger than any shift holds is clipped."""
+    """The codes of these rows, with the smallest possible shifts. Larger numbers than any shift allows are clipped."""
     codes, shifts = np.empty(whole.shape, np.int8), np.empty(len(whole), np.uint8)
     for part, chunk in _chunks(whole):
-        scaled = chunk.astype(np.float32)  # which only rounds what is clipped
+        scaled = chunk.astype(np.float32)  # this rounds only numbers that are clipped
         shifts[part] = np.searchsorted(LIMITS, np.abs(scaled).max(axis=1, initial=0), side="right")
         scaled *= UNITS[shifts[part], np.newaxis]
         codes[part] = np.rint(scaled, out=scaled).clip(-CODE, CODE, out=scaled)
@@ -175,7 +177,7 @@ def _digest(*parts: bytes | NDArray[Any]) -> str:
 
 
 def words_from_arrays(words: Sequence[str], numbers: NDArray[Any]) -> _Words:
-    """The words in one order, whichever they came in, so that the same have the same digest."""
+    """The words in sorted order, so that the same words always have the same digest."""
     order = sorted(range(len(words)), key=words.__getitem__)
     words = [words[row] for row in order]
     codes, shifts = _in_blocks(_whole_numbers(numbers[order]))
@@ -201,11 +203,11 @@ def table_from_mapping(mapping: Mapping[Any, ArrayLike]) -> Table:
 
 
 _reading = Lock()
-_tables: dict[str, tuple[Any, Table]] = {}  # what was read, and how its files were then
+_tables: dict[str, tuple[Any, Table]] = {}  # by path: the stamp of the files, and their table
 
 
 def read_once(name: str) -> Table:
-    """The table of a package, file or folder, as it was read before unless its files have changed."""
+    """The table of a package, file or folder. It is read again only if its files have changed."""
     files, read = _files(name)
     stamp = [(file.stat().st_mtime_ns, file.stat().st_size) for file in files]
     key = os.path.realpath(files[0])
@@ -218,7 +220,7 @@ def read_once(name: str) -> Table:
 
 def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
     if name == WORDLLAMA:
-        # The package itself is not imported: its loader would look for its tokenizer on a network.
+        # The package itself is not imported: its loader would fetch its tokenizer from the network.
         specification = importlib.util.find_spec("wordllama")
         if specification is None or not specification.submodule_search_locations:
             raise missing(f"vectors={name!r}", EXTRA, ModuleNotFoundError(name=WORDLLAMA))
@@ -262,7 +264,9 @@ def _read_tokens(name: str, numbers_file: Path, tokenizer_file: Path) -> Table:
 
 
 def _read_text(name: str, file: Path) -> Table:
-    """A line a word: the word, and its numbers behind it. The first line may say how many there are of both."""
+    """Read a text file with a word and its numbers on each line. The first line may have the numbers of words and
+    dimensions.
+    """
     words: dict[str, None] = {}
     numbers, n = array("f"), 0
     with file.open("rb") as lines:
@@ -272,7 +276,7 @@ def _read_text(name: str, file: Path) -> Table:
                 n = int(parts[1])
                 continue
             n = n or len(parts) - 1
-            word = b" ".join(parts[:-n] if n else parts).decode("utf-8", "replace")  # some have spaces
+            word = b" ".join(parts[:-n] if n else parts).decode("utf-8", "replace")  # some words contain spaces
             try:
                 row = [float(part) for part in parts[-n:]] if len(parts) > n > 0 else []
             except ValueError:
@@ -280,7 +284,7 @@ def _read_text(name: str, file: Path) -> Table:
             if len(row) != n or not n:
                 expected = f"a word with {n or 'its'} numbers"
                 raise ValueError(f"line {count} of {name!r} must be {expected}; if the file is binary, {AS_TEXT}")
-            if word not in words:  # they stand in the order of how frequent they are
+            if word not in words:  # the first, as the words are sorted by frequency
                 words[word] = None
                 numbers.extend(row)
     if not words:

@@ -1,4 +1,4 @@
-"""What is found in a text for the recipe; each part is justified by tests/benchmarks/accuracy.py."""
+"""The features of a text for the recipe. Each part is justified by tests/benchmarks/accuracy.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream_pegasos.features.vectors import vector_source
 
 __all__ = ["TextFeatures"]
 
-LETTERS, LENGTH = 0.2, 0.7  # how much letters and lengths count beside 1 for a word
+LETTERS, LENGTH = 0.2, 0.7  # weights of letters and lengths beside 1 for a word
 
 
 @dataclass(eq=False, repr=False)
@@ -25,74 +25,75 @@ class TextFeatures(HashedBagOfWords):
     the length.
 
     In scripts with spaces, words are those of Unicode's text segmentation[^1]: accents and vowel signs stay in them.
-    Its rules for apostrophes, points and commas inside words are left out, as they do not pay. Any other character is a
-    mark by itself; a sequence of emoji is one mark. A letter is the same whether its accent is written apart or not.
-    Invisible characters, such as soft hyphens, are skipped.
+    Its rules for apostrophes, points and commas inside words are left out: they do not improve accuracy. Any other
+    character is a mark by itself; a sequence of emoji is one mark. A letter with an accent is the same in one character
+    or in two. Invisible characters, such as soft hyphens, are skipped.
 
     In scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar and others), the characters between two marks or
-    spaces are a run. Its features are its characters and their n-grams up to three, with a space for each of its ends;
-    its first and its last `prefix_length` characters, if it is longer; and, up to 16 characters, the whole run as a
-    word, with its neighbours. Words of Hangul also have the n-grams of their syllables. There is no dictionary, and no
-    guess at the language.
+    spaces are a run. Its features are its characters and their n-grams of up to three, with a space at each end; its
+    first and its last `prefix_length` characters, if it is longer; and, up to 16 characters, the whole run as a word,
+    with its neighbours. Words of Hangul also have the n-grams of their syllables. No dictionary is used, and the
+    language is not guessed.
 
-    The options are those of `HashedBagOfWords`, with the defaults of the recipe: setting one keeps the others.
+    The options are those of `HashedBagOfWords`, with other defaults.
 
     Parameters
     ----------
-    n_features
-        The number of columns, from 1 to 2³¹ − 1.
-    ngram_range
+    n_features : int, default 2**30
+        The number of columns, from 1 to 2³¹ − 1; with `vectors`, their numbers have further columns within that limit.
+    ngram_range : tuple of (int, int), default (1, 2)
         The smallest and the largest n of the n-grams of words.
-    analyzer
-        `"word"`, `"char"` or `"char_wb"`.
-    lowercase
+    analyzer : {"word", "char", "char_wb"}, default "word"
+        The units of n-grams: words, characters (`"char"`), or characters inside words (`"char_wb"`).
+    lowercase : bool, default True
         Whether to lower-case the text first.
-    strip_accents
-        `"unicode"` or `"ascii"` to remove accents, a function from str to str, or `None`.
-    stop_words
-        Words to leave out before n-grams are made: a collection, `"english"`, or `None`.
-    token_pattern
+    strip_accents : {"unicode", "ascii"}, callable or None, default None
+        The method that removes accents: one of scikit-learn's, or a function from str to str.
+    stop_words : iterable of str, "english" or None, default None
+        Words to leave out before n-grams are made. `"english"` is scikit-learn's list; scikit-learn must be installed.
+    token_pattern : str or None, default None
         The regular expression of a token instead of the words, marks and runs of any language; `None` for these.
-    binary
+    binary : bool, default True
         Whether every count above 0 becomes 1.
-    norm
-        `"l2"`, `"l1"` or `None`: what the values of a text are divided by.
-    alternate_sign
-        Whether the hash also decides a sign.
-    preprocessor
+    norm : {"l2", "l1"} or None, default "l2"
+        The norm by which the values of a text are divided; `None` for no division.
+    alternate_sign : bool, default False
+        Whether the hash also gives a sign.
+    preprocessor : callable or None, default None
         A function from str to str that replaces lower-casing and accent stripping.
-    tokenizer
+    tokenizer : callable or None, default None
         A function from str to tokens; each token counts as a word.
-    on
+    on : str or None, default None
         The name of the field with the text, if examples are dicts; a plain text is accepted, too.
-    mask_digits
-        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word. With `"both"` words of up to four
-        digits count also as they stand, but not in n-grams of two or more words; n-grams of characters are only masked.
-    prefix_length
-        How many first characters of each longer word are one more feature; 0 for none. `None` is 4 for words, and 0
-        for n-grams of characters, which have no prefixes.
-    boundaries
+    mask_digits : bool or "both", default "both"
+        Whether every decimal digit becomes a 0, so that 42 and 37 are the same word. With `"both"`, words of up to four
+        digits also count unmasked, but not in n-grams of two or more words; n-grams of characters are only masked.
+    prefix_length : int or None, default None
+        The number of first characters of each longer word that are one more feature, from 0 to 1000; 0 for none. `None`
+        is 4 for words, and 0 for n-grams of characters, which have no prefixes.
+    boundaries : bool or None, default None
         Whether n-grams include the ends of the text, written `<s>` and `</s>`. `None` is `True` for words, and `False`
-        for n-grams of characters, which do not.
-    letters
-        How much each sequence of three letters within a word counts beside 1 for a word, from 0 for none to 1; each
-        word stands between two spaces. `None` is 0.2 for words, and 0 for n-grams of characters, tokens of a
-        `tokenizer` and patterns that only Python knows. They count fully in texts of up to 150 characters, less in
-        longer ones, and from 300 on not at all: there words tell enough, and letters would take most of the time. One
-        word alone leans on its letters: sequences of two to four count as much as a word there, and (9/n² − 1)/8 of
-        that with n words, which is nothing from three on. Runs have n-grams of their own.
-    length
-        How much the length of a text counts, beside 1 for a word, from 0 for nothing to 1: one feature for the power of
-        2 that its number of characters reaches, and one for that of its words, marks and runs. `None` is 0.7 for words,
-        and 0 where `letters` are 0 by themselves.
-    namespace
-        Beside features of other fields: those with the same namespace share what is learned of a word. `None` is that
-        of the name of the field.
-    vectors
-        What gives a message a vector beside its features, so that texts which mean the same are near before they were
-        met with a label; `None` for nothing. Either vectors of words: `"wordllama"`, which the extra `vectors`
-        installs; a folder that model2vec wrote; a text file, `.vec`, as of fastText; or a mapping of words to arrays.
-        The vector of the message is then the sum of those of its distinct words, divided by its norm.
+        for n-grams of characters, which have no such ends.
+    letters : float or None, default None
+        The weight of each sequence of three letters within a word, beside 1 for a word, from 0 for none to 1; a word
+        has a space at each end. `None` is 0.2 for words, and 0 for n-grams of characters, for tokens of a `tokenizer`
+        and for patterns that only Python knows. Letters count fully in texts of up to 150 characters, less in longer
+        ones, and not at all from 300 on: there words say enough, and letters would take most of the time. In a text of
+        very few words, letters are more important: with one word, sequences of two to four letters count as much as the
+        word; with n words, (9/n² − 1)/8 of that, which is 0 from three words on. Runs have their own n-grams instead.
+    length : float or None, default None
+        The weight of the length of a text, beside 1 for a word, from 0 for none to 1. One feature stands for the power
+        of 2 that the number of characters reaches, and one for that of the number of words, marks and runs. `None` is
+        0.7 for words, and 0 where `letters=None` is 0.
+    namespace : str or None, default None
+        The namespace of the words, for features of several fields: those with the same namespace share the weight of a
+        word. `None` is the name of the field.
+    vectors : str, path, mapping, encoder, callable or None, default None
+        The source of a vector for each message, beside its features. Texts with the same meaning then have similar
+        vectors, even before one of them has a label. `None` for no vectors. Either vectors of words: `"wordllama"`,
+        which the extra `vectors` installs; a folder that model2vec wrote; a text file, `.vec`, as of fastText; or a
+        mapping of words to arrays. The vector of the message is then the sum of the vectors of its distinct words,
+        divided by its norm.
         Or an encoder of sentences: `"use"`, which the extra `encoders` installs; a folder of sentence-transformers, or
         `"sentence-transformers/NAME"`; the address of a server, `"http://HOST/v1/embeddings#MODEL"`; an object with a
         method `encode`, or a function, from a list of texts to an array.
@@ -100,7 +101,7 @@ class TextFeatures(HashedBagOfWords):
     Raises
     ------
     ValueError
-        If a parameter is out of its range, or there are no such vectors, or the encoder fails.
+        If a parameter is out of its range, if there are no such vectors, or if the encoder fails.
     TypeError
         If a parameter, or a text, is of another type.
     ImportError
@@ -128,7 +129,9 @@ class TextFeatures(HashedBagOfWords):
 
     """
 
-    hash_function: ClassVar[str] = "words"  # made of those of the words, and several times as fast
+    hash_function: ClassVar[str] = (
+        "words"  # the hash of an n-gram comes from the hashes of its words; several times faster
+    )
     of_words: ClassVar[tuple[int, bool]] = 4, True
 
     n_features: int = 2**30
@@ -164,7 +167,7 @@ class TextFeatures(HashedBagOfWords):
         source = vector_source(self.vectors)
         self._share_vectors(source)
         if not isinstance(self.vectors, (str, os.PathLike)):
-            self.vectors = source  # copies of which cost nothing
+            self.vectors = source  # copies of it cost nothing
         if self.encoder is None and self.analyzer != "word":
             raise ValueError(must_be("analyzer", "'word' for word vectors", self.analyzer))
         check_integer("n_features", self.n_features, 1, 2**31 - 1 - source.n_dimensions)
@@ -182,13 +185,13 @@ class TextFeatures(HashedBagOfWords):
         return (self,) if self.encoder is None else self._each
 
     def to_json(self) -> str:
-        """The parameters that are not the defaults, as JSON for `--features` of the command; `on` and `vectors` have
-        options of their own.
+        """The parameters that differ from the defaults, as JSON for the command's `--features`. `on` and `vectors` have
+        their own options.
 
         Raises
         ------
         ValueError
-            If one is a function.
+            If a parameter is a function.
 
         Examples
         --------
@@ -203,5 +206,5 @@ class TextFeatures(HashedBagOfWords):
 
     @staticmethod
     def native_pattern(token_pattern: object) -> str | None:
-        """The pattern as the engine's scanner knows it, words of any language for `None`."""
+        """The engine scanner's own form of the pattern; `None` stands for the words of any language."""
         return ANY_LANGUAGE if token_pattern is None else HashedBagOfWords.native_pattern(token_pattern)

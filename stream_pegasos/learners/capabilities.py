@@ -1,4 +1,4 @@
-"""What models can do."""
+"""The capabilities of models."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["Capability"]
 
 
 class Capability(StrEnum):
-    """Something that a model can do; it equals its name, as in `"weights" in model.capabilities`."""
+    """A capability of a model. It equals its name, as in `"weights" in model.capabilities`."""
 
     TEXTS = "texts"  # examples are texts, or have fields
     VECTORS = "vectors"  # messages may have vectors beside their features
     WEIGHTS = "weights"  # features have weights
-    EXPLAIN = "explain"  # `contributions`; of a text `explain_one`
+    EXPLAIN = "explain"  # `contributions`, and `explain_one` for texts
     MULTICLASS = "several classes"  # more than two
-    ORDINAL = "ordered"  # classes are integers, between which errors have a size
+    ORDINAL = "ordered"  # classes are integers, and errors have a size
     MULTILABEL = "several labels"  # an example may have several

@@ -1,4 +1,4 @@
-"""The weight of the loss on each label and each example."""
+"""Weights of the loss by label and by example."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Counts = Mapping[Label, int]
 
 
 class ClassWeights:
-    """The weights of examples, each the product of its own and that of its label: by a mapping, 1 for labels not in it;
-    or "balanced", N / (K · n) after N examples of K labels, n of them with the label, the example included; or "sqrt",
-    the root of that.
+    """Weights of examples: each is the product of the example's own weight and that of its label. The weight of a label
+    comes from a mapping, with 1 for labels not in it; or it is "balanced", N / (K · n) after N examples of K labels, n
+    of them with the label, the example included; or "sqrt", the root of that.
     """
 
     def __init__(self, class_weight: ClassWeight) -> None:
@@ -50,7 +50,7 @@ class ClassWeights:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether the weight of a label does not depend on what was learned."""
+        """Whether the weight of a label does not depend on the learned examples."""
         return self._power is None
 
     @property
@@ -65,7 +65,7 @@ class ClassWeights:
     def weights_many(
         self, targets: NDArray[Any], label_from_target: Callable[[float], Label], w: float | Iterable[float]
     ) -> tuple[NDArray[np.float64] | None, Counts]:
-        """The weight of each example, or `None` if all are 1; and the counts after these are learned."""
+        """The weight of each example, or `None` if all are 1; and the counts after these examples."""
         if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
             return None, self.counts
         example_weights = each_weight(w, len(targets))
@@ -83,7 +83,7 @@ class ClassWeights:
         return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
 
     def teaching(self, y: LabelColumn, w: float | Sequence[float]) -> list[bool] | None:
-        """Which examples have a weight above 0; `None` if all have."""
+        """A mask of the examples with a weight above 0; `None` if all have one."""
         without = self._without
         if not without and (0.0 not in w if isinstance(w, Sequence) else w != 0.0):
             return None
@@ -111,7 +111,7 @@ class ClassWeights:
 
 
 def weights_given(w: object) -> float | list[float]:
-    """The weights as a list; one for all, also an array without axes, as a number, which is checked."""
+    """The weights as a list; a single weight, or an array without axes, as a checked number."""
     values = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else listed(w)
     if not isinstance(values, Iterable):
         plain_weight(values)
@@ -122,7 +122,7 @@ def weights_given(w: object) -> float | list[float]:
 
 
 def each_weight(w: object, n: int) -> list[Any]:
-    """The weight of each of `n` examples, as given: one for all, or as many."""
+    """The weight of each of `n` examples, given one weight for all or one for each."""
     values = weights_given(w)
     weights = values if isinstance(values, list) else [values] * n
     check_lengths("weights", len(weights), n)
@@ -132,14 +132,14 @@ def each_weight(w: object, n: int) -> list[Any]:
 def drop_idle(
     known_labels: Iterable[Label], y: list[Any], w: object, teaches: list[bool]
 ) -> tuple[list[Any], list[float]]:
-    """Labels and weights where what does not teach has the weight 0 and a label that brings nothing new."""
+    """Labels and weights in which an example that does not teach has the weight 0 and a label that is already known."""
     stand_in = next(iter([*known_labels, *itertools.compress(y, teaches)]), None)
     weights = plain_weights(each_weight(w, len(y))) * np.array(teaches)
     return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights.tolist()
 
 
 def plain_weights(w: list[Any]) -> NDArray[np.float64]:
-    if {*map(type, w)} == {float}:  # which nearly all are; they are checked together
+    if {*map(type, w)} == {float}:  # the usual case, checked at once
         weights = np.array(w)
         if weights.min() >= 0.0 and weights.max() <= LARGEST_WEIGHT:
             return weights
@@ -152,14 +152,16 @@ def plain_weight(w: SupportsFloat) -> float:
 
 
 def product(of_label: float, w: float) -> float:
-    """The weight of both: 0 for what teaches nothing alone, and at least what single precision can count."""
+    """The product of both weights: 0 if one of them is 0, and otherwise not below the smallest weight in single
+    precision.
+    """
     return max(of_label * w, SMALLEST_WEIGHT) if of_label and w else 0.0
 
 
 def balanced_weights(
     labels: Iterable[Label], before: Counts, teach: Iterable[bool] = itertools.repeat(True), power: float = 1.0
 ) -> tuple[list[float], Counts]:
-    """The weight of each label, N / (K · n) to a power, 0 for one that does not teach; and the new counts."""
+    """The weight of each label, N / (K · n) to a power, 0 for an example that does not teach; and the new counts."""
     counts = dict(before)
     n = sum_in_order(counts.values())
     weights = []

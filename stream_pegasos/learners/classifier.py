@@ -1,4 +1,4 @@
-"""What a classifier over feature dicts is made of: a learner of the engine, the labels, and the names of features."""
+"""The base class of classifiers over feature dicts: a learner of the engine, the labels, and the names of features."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ __all__ = ["Classifier"]
 
 
 class Classifier(Learning):
-    """The base of estimators: each sets up a learner and labels, and overrides what it does in its own way."""
+    """The base class of estimators. Each sets up a learner and labels, and overrides what it does differently."""
 
-    # Where it has any; the second where it decides for F1, the third where sets of labels are asked for.
+    # Decisions, if there are any; the decision for F1, if asked for; the level of label sets, if asked for.
     decisions: Decisions | dict[Label, Decision] | None = None
     f1: F1Decision | None = None
     conformal: Coverage | None = None
@@ -51,8 +51,8 @@ class Classifier(Learning):
         watched: bool = False,
         by_margin: bool = True,
     ) -> None:
-        """`watched`: something sees each prediction before its example is learned; `by_margin`: the largest margin
-        decides.
+        """Set up the parts. `watched`: each prediction is examined before its example is learned. `by_margin`: the
+        largest margin decides.
         """
         self.learner, self.labels, self.class_weights = learner, labels, ClassWeights(class_weight)
         self.vocabulary = Vocabulary()
@@ -63,7 +63,7 @@ class Classifier(Learning):
     def _core(self) -> Classifier:
         return self
 
-    # What encodes the examples.
+    # Encoding.
 
     def encode_one(self, x: object) -> tuple[Encoder, Any]:
         return self.vocabulary, x
@@ -75,7 +75,7 @@ class Classifier(Learning):
             return Rows(n_columns), rows if self._linear else merge_duplicates(rows, n_columns)
         return self.vocabulary, list_of_examples(X)
 
-    # What it knows.
+    # Inspection.
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -138,14 +138,16 @@ class Classifier(Learning):
             raise AttributeError(f"{type(self).__name__} has no {name}")
 
     def _as_shown(self, numbers: Floats) -> Floats:
-        """Numbers of classes, a row each, as they are shown: of two in a pair, that of the positive one."""
+        """Numbers of classes, a row each, as the user sees them: for two classes in a pair, the number of the positive
+        one.
+        """
         return self.labels.scores_many(numbers) + 0.0  # no −0
 
     def _intercepts(self) -> Any:
         (values,) = self._as_shown(self.learner.intercept[np.newaxis]).tolist()
         return dict(zip(self.classes, values, strict=False)) if isinstance(values, list) else values
 
-    # Of an example.
+    # Scores of an example.
 
     def encode_margins(self, encoder: Encoder, x: object) -> Margins:
         margins, n_known = self.learner.margins(encoder, self.scaled(x)), len(self.labels.known)
@@ -161,8 +163,8 @@ class Classifier(Learning):
         return self.labels.score(margins)
 
     def contributions(self, encoder: Encoder, x: object, label: Label | None = None) -> Contributions:
-        """What features, vector and intercept add to the margin of `label` or, without one, to how far the margin of
-        the predicted class is above the next best.
+        """The parts of the margin of `label` that the features, the vector and the intercept add. Without a label: the
+        parts of the distance from the margin of the predicted class to the next best.
         """
         with self.lock:
             return explain(self.learner, encoder, self.scaled(x), self._explained(encoder, x, label))
@@ -182,10 +184,12 @@ class Classifier(Learning):
         predicted = self.label_of(margins)
         return [] if predicted is None else first_against_second(margins, int(labels.targets[predicted]))
 
-    # What raw scores say.
+    # Predictions from raw scores.
 
     def n_before_each(self, n_before: int, n: int, y: Any, w: Any) -> NumberLearned:
-        """How many examples were learned before each of n, the first that a call learned with labels y, weights w."""
+        """The number of examples learned before each of n, which a call learned with labels y and weights w, starting
+        after `n_before`.
+        """
         if self.n_learned == n_before:
             return n_before
         teaching = self.class_weights.teaching(y, w)
@@ -196,7 +200,7 @@ class Classifier(Learning):
         return n_before_each
 
     def make_predictions(self, raw: RawScores, n_learned: NumberLearned | None = None) -> Predictions:
-        """The predictions that raw scores make; `n_learned` is how many examples were learned before each of them."""
+        """The predictions from raw scores. `n_learned` is the number of examples learned before each of them."""
         labels, n_learned = self.labels, self.n_learned if n_learned is None else n_learned
         return Predictions(
             labels.scores_many(raw.margins),
@@ -207,17 +211,17 @@ class Classifier(Learning):
             raw.members,
         )
 
-    # What an estimator may change.
+    # Methods that estimators may override.
 
     def decide(self, change: DecisionChange) -> None:
-        """Take over another decision, where the model has any."""
+        """Change the decision, if the model has one."""
         raise TypeError(
             f"{type(self).__name__} has no threshold, no limit of false positives and no coverage; AdaptiveClassifier "
             "and MultiLabelClassifier have"
         )
 
     def _limited(self) -> Mapping[Label, float]:
-        """The labels that have a limit of false positives, and the threshold of each."""
+        """The labels with a limit of false positives, and the threshold of each."""
         return {}
 
     # The state as data: the learner's, the labels, their counts, and the names of features.
@@ -245,7 +249,9 @@ class Classifier(Learning):
         return model
 
     def _take_state(self, state: dict[str, Any], names: list[Any], values: dict[str, Any]) -> None:
-        """Take over what a file says; raise a ValueError, TypeError or LookupError if it cannot have been written."""
+        """Restore the state from a file. Raise a ValueError, TypeError or LookupError if no model can have
+        written it.
+        """
         has_columns = has_column_each(state)
         if has_columns:
             self.learner.grow()

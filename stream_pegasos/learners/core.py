@@ -1,4 +1,4 @@
-"""What a model asks of the classifier that learns, which it is itself or has within it."""
+"""The interface of the classifier that learns, for a model that is this classifier or contains it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Core"]
 
 
 class Core(Protocol):
-    """A classifier, as a model around it sees it; `Classifier` has it all."""
+    """A classifier, as seen by a model around it; `Classifier` implements it."""
 
-    # What it knows.
+    # Inspection.
 
     @property
     def conformal(self) -> Coverage | None: ...
@@ -44,13 +44,13 @@ class Core(Protocol):
     def get_weights(self, keys: NDArray[np.int64]) -> Floats: ...
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None: ...
 
-    # Of one example.
+    # One example.
 
     def encode_margins(self, encoder: Encoder, x: object) -> Margins: ...
     def make_probabilities(self, margins: Margins) -> dict[Label, float]: ...
     def decision_score(self, margins: Margins) -> float | dict[Label, float]: ...
 
-    # Of many.
+    # Many examples.
 
     def learn_all(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> None: ...
     def learn_rows(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> RawScores: ...
@@ -58,7 +58,7 @@ class Core(Protocol):
     def n_before_each(self, n_before: int, n: int, y: Any, w: Any) -> NumberLearned: ...
     def make_predictions(self, raw: RawScores, n_learned: NumberLearned | None = None) -> Predictions: ...
 
-    # What changes it.
+    # Changes.
 
     def flush(self) -> None: ...
     def decide(self, change: DecisionChange) -> None: ...

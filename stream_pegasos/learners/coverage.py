@@ -1,4 +1,4 @@
-"""Sets of labels that hold the right one as often as asked, whatever the stream does."""
+"""Label sets that contain the right label as often as asked, for any stream."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from stream_pegasos.learners.probabilities import Floats
 __all__ = ["Coverage", "changed_coverage", "check_coverage", "include_best", "outward"]
 
 STEP = 0.3
-# Of the level. At the highest every known label is in the set; far below 0 the likeliest is in it alone, so the level
-# goes no lower, from where it would take long to come back after a drift.
+# Limits of the level. At the highest, every known label is in the set. Far below 0, only the most probable label is in
+# it; a lower limit would take long to come back from after a drift.
 LOWEST, HIGHEST = -1.0, 12.0
-NEVER = -1.0  # as a probability: of a label that is not known yet
+NEVER = -1.0  # the "probability" of a label that is not known yet
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Adaptive conformal inference: the level, a log-odds, rises by STEP · coverage after a set without the right label
-    and falls by STEP · (1 − coverage) after one with it. A set has the labels with a probability of at least
-    1 / (1 + exp(level)). So of any n examples in a row the share that is missed is above 1 − coverage by at most
-    (HIGHEST + STEP − LOWEST) / (STEP · n). That is beside labels that are new: no set could have held these, so they
-    are missed, but move nothing.
+    """Adaptive conformal inference: the level, a log-odds, rises by STEP · coverage after a set without the right
+    label, and falls by STEP · (1 − coverage) after a set with it. A set has the labels with a probability of at least 1
+    / (1 + exp(level)). So of any n examples in a row, the share of missed labels is above 1 − coverage by at most
+    (HIGHEST + STEP − LOWEST) / (STEP · n). New labels are not included: no set could have contained them; they are
+    missed, but do not move the level.
 
-    Its steps are on log-odds, where the published ones are on 1 − p: with many classes those leap from few labels to
-    all. A weight above 1 counts as 1.
+    The steps are on log-odds. The published steps are on 1 − p; with many classes, these jump from few labels to all. A
+    weight above 1 counts as 1.
     """
 
     coverage: float
     level: float
-    n: float = 0.0  # the weights that moved the level
+    n: float = 0.0  # sum of the weights that moved the level
 
     @classmethod
     def new(cls, coverage: float) -> Self:
-        """One that has learned nothing: labels with a probability of at least 1 − coverage are in the set."""
+        """A coverage before the first example: labels with a probability of at least 1 − coverage are in the set."""
         return cls(coverage, bounded(log_odds(coverage)))
 
     @property
     def least(self) -> float:
-        """The least probability with which a label is in the set."""
+        """The smallest probability for which a label is in the set."""
         return least_at(self.level)
 
     def changed(self, coverage: float) -> Self:
@@ -53,8 +53,8 @@ class Coverage:
         return replace(self, coverage=coverage, level=bounded(moved))
 
     def learned(self, of_truth: Floats, weights: Floats) -> tuple[Self, Floats]:
-        """The level after examples, given the probability with which the right label is in the set and their weights,
-        and `least` before each.
+        """The coverage after some examples, and `least` before each of them. `of_truth` has the probability for which
+        the right label is in the set.
         """
         level, n, least = self.level, self.n, np.empty(len(of_truth))
         for row, (p, weight) in enumerate(zip(of_truth.tolist(), weights.tolist(), strict=True)):
@@ -65,7 +65,9 @@ class Coverage:
         return replace(self, level=level, n=n), least
 
     def merged(self, parts: Sequence[Coverage]) -> Self:
-        """The level of models that continued from this one: the mean, weighted by how much each has learned."""
+        """The coverage of models that continued from this one: its level is the mean, weighted by their learned
+        examples.
+        """
         learned = [part.n - self.n for part in parts]
         n = math.fsum(learned)
         if n <= 0.0:
@@ -103,7 +105,7 @@ def check_coverage(coverage: object) -> None:
 
 
 def coverage_asked(change: float | None, present: float | None) -> float | None:
-    """The coverage after a change: `None` is none, and 0 asks for no sets."""
+    """The coverage after a change: `None` changes nothing, and 0 asks for no sets."""
     if change is None:
         return present
     check_number("coverage", change, 0.0, 1.0)
@@ -117,11 +119,11 @@ def changed_coverage(present: Coverage | None, coverage: float | None) -> Covera
     return Coverage.new(coverage) if present is None else present.changed(coverage)
 
 
-# With what probability each label, a column, is in the set: in that of `least` 0 are all that are known.
+# Matrices with the probability for which each label, a column, is in the set. A `least` of 0 includes all known labels.
 
 
 def include_best(probabilities: Floats, is_known: NDArray[np.bool_], best: NDArray[np.intp]) -> Floats:
-    """Each with its own; the best one, −1 for none, is always in the set."""
+    """The probability of each known label; the best label, if not −1, is always in the set."""
     result = np.where(is_known, probabilities, NEVER)
     rows = np.flatnonzero(best >= 0)
     result[rows, best[rows]] = 1.0
@@ -129,7 +131,9 @@ def include_best(probabilities: Floats, is_known: NDArray[np.bool_], best: NDArr
 
 
 def outward(values: Floats) -> Floats:
-    """Of ordered labels each with the largest of those beyond it, seen from the best: an interval without gaps."""
+    """Ordered labels, each with the largest probability of itself and the labels beyond it, as seen from the best one:
+    this gives an interval without gaps.
+    """
     up = np.maximum.accumulate(values, axis=1)
     down = np.maximum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
     inner: Floats = np.minimum(up, down)

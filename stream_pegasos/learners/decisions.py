@@ -1,4 +1,4 @@
-"""Which class is predicted: thresholds, and limits of false positives."""
+"""Decisions about the predicted class: thresholds, and limits of false positives."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ NOTHING_KEPT = (
 
 
 class Decision:
-    """Whether the positive label is predicted: if its probability is above a threshold, and a limit allows it."""
+    """A decision about the positive label: it is predicted if its probability is above a threshold and a limit, if any,
+    allows it.
+    """
 
     def __init__(self, threshold: float = 0.5, max_false_positive_rate: float | None = None) -> None:
         check_share("threshold", threshold)
@@ -53,18 +55,18 @@ class Decision:
 
     @property
     def is_by_margin(self) -> bool:
-        """Whether the margin alone decides, as the probability is above one half exactly where it is above 0."""
+        """Whether the margin alone decides: the probability is above one half if and only if the margin is above 0."""
         return self.threshold == 0.5 and self.limit is None
 
     def renewed(self) -> Decision:
-        """The same decision, whose limit knows nothing yet."""
+        """The same decision with an empty limit."""
         return Decision(*self.parameters)
 
     def changed(
         self, threshold: float | None, rate: float | None, negatives: Tail | None = None, is_new: bool = False
     ) -> Decision:
-        """Another threshold or limit; a rate of 1 is no limit. Unless the model is new, the cut is chosen from the
-        negatives of the present limit or, without one, those given.
+        """The decision with another threshold or limit; a rate of 1 is no limit. Unless the model is new, the cut is
+        chosen from the negatives of the present limit or, without one, from `negatives`.
         """
         decision = Decision(self.threshold if threshold is None else threshold, None if rate == 1.0 else rate)
         if rate is None or (self.limit is not None and self.limit.rate == rate):
@@ -82,8 +84,9 @@ class Decision:
         return decision
 
     def allows(self, margins: Any, probabilities: Any, of_negatives: Floats | None = None) -> Any:
-        """Whether the label is predicted, for one example or several; never at −inf, a class yet to come. With
-        `of_negatives`, weights that are 0 for all else, the limit learns each after its decision.
+        """Whether the label is predicted, for one example or several; never with a margin of −inf, for a class that has
+        not come. With `of_negatives`, weights that are 0 for positive examples, the limit learns each example after its
+        decision.
         """
         allowed = (probabilities > self.threshold) & (margins > -math.inf)
         if self.limit is None:
@@ -99,17 +102,18 @@ class Decision:
 
 
 class Decisions:
-    """Which of several classes to predict, by decisions by label; `None` is the positive one, whichever that is.
+    """A decision among several classes, by decisions for labels; `None` stands for the positive label.
 
-    The most probable of the classes whose decision allows it or, if none does, of those without a decision. A limit
-    looks at half the distance of its class's margin above the largest other one.
+    The prediction is the most probable of the classes whose decision allows it. If there is none, it is the most
+    probable of the classes without a decision. A limit uses half the difference between its class's margin and the
+    largest other.
     """
 
     def __init__(self, of_label: Mapping[Any, Decision]) -> None:
         self.of_label = of_label
 
     def _decisions_by_number(self, labels: Labels, n: int) -> dict[int, Decision]:
-        """The decisions by the numbers of their classes, the first n of which have columns."""
+        """The decisions by the numbers of their classes, for the first n classes, which have columns."""
         decisions = self.of_label.items()
         numbers = [labels.positive if of is None else labels.targets.get(of, n) for of, _ in decisions]
         return {int(number): decision for number, (_, decision) in zip(numbers, decisions, strict=True) if number < n}
@@ -122,7 +126,7 @@ class Decisions:
         target: float | None = None,
         weight: float = 1.0,
     ) -> int:
-        """What `numbers` gives for one example, much faster."""
+        """The result of `numbers` for one example, much faster."""
         own = self._decisions_by_number(labels, len(margins))
         allowed = other = -1
         n_known = 0
@@ -145,7 +149,9 @@ class Decisions:
     def numbers(
         self, labels: Labels, margins: Floats, probabilities: Floats, learned: WeightedTargets | None = None
     ) -> NDArray[np.intp]:
-        """The class predicted for each example, −1 for none. With `learned`, limits learn each after its decision."""
+        """The class predicted for each example, −1 for none. With `learned`, limits learn each example after its
+        decision.
+        """
         is_known = np.isfinite(margins)
         allowed, other_margins = np.zeros(margins.shape, bool), np.where(is_known, margins, -np.inf)
         for number, decision in self._decisions_by_number(labels, margins.shape[1]).items():
@@ -154,7 +160,7 @@ class Decisions:
             other_margins[:, number] = -np.inf
         best = largest(other_margins)
         numbers = np.where(allowed.any(axis=1), largest(np.where(allowed, probabilities, -np.inf)), best)
-        # A class with a decision needs another one to decide against.
+        # A class with a decision needs another class as the alternative.
         numbers[(best < 0) & (is_known.sum(axis=1) < 2)] = -1
         return numbers
 
@@ -175,7 +181,7 @@ class Decisions:
 def decisions_by_label(
     threshold: float | Mapping[Label, float], rate: float | Mapping[Label, float] | None
 ) -> dict[Label, Decision]:
-    """The decision of each label that has one of its own; empty if neither argument is by label."""
+    """The decisions of labels that have their own; empty if neither argument is a mapping."""
     if not isinstance(threshold, Mapping) and not isinstance(rate, Mapping):
         return {}
     if not isinstance(threshold, Mapping):
@@ -205,7 +211,7 @@ def changed_by_label(
     negatives: Callable[[Any], Tail | None] = lambda _: None,
     is_new: Callable[[Any], bool] = lambda _: False,
 ) -> dict[Any, Decision]:
-    """The decisions after a change; a single number is for all `labels`. `negatives` gives what is known of those of a
+    """The decisions after a change; a single number is for all `labels`. `negatives` gives the known negatives of a
     label without a limit.
     """
 
@@ -232,7 +238,7 @@ def parameters_of_decisions(decisions: Mapping[Any, Decision]) -> dict[str, Any]
 
 
 def copied(decisions: Mapping[Any, Decision]) -> dict[Any, Decision]:
-    """The same decisions, with limits of their own."""
+    """The same decisions, with copies of their limits."""
     copies = {label: copy.copy(decision) for label, decision in decisions.items()}
     for decision in copies.values():
         if decision.limit is not None:
@@ -243,7 +249,7 @@ def copied(decisions: Mapping[Any, Decision]) -> dict[Any, Decision]:
 
 
 def limited(decisions: Mapping[Any, Decision]) -> dict[Any, float]:
-    """The labels that have a limit of false positives, and the threshold of each."""
+    """The labels with a limit of false positives, and the threshold of each."""
     return {label: decision.threshold for label, decision in decisions.items() if decision.limit is not None}
 
 
@@ -253,7 +259,9 @@ def margin_lead(margins: Margins, number: int) -> float:
 
 
 def leads(margins: Floats, number: int) -> Floats:
-    """Half the distance of a class's margin above the largest other one; of two opposite margins the margin itself."""
+    """Half the difference between a class's margin and the largest other one; for two opposite margins, the margin
+    itself.
+    """
     own, best = margins[:, number], np.delete(margins, number, axis=1).max(axis=1, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(best), (own - best) / 2.0, own)

@@ -1,4 +1,4 @@
-"""What labels mean, in words: lessons before the first message."""
+"""Descriptions of labels: lessons before the first message."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from stream_pegasos.learners.label_meaning import read_truth
 
 __all__ = ["Descriptions", "Lessons", "make_lessons", "name_as_text"]
 
-# Of each label texts, or one, or nothing where its name says enough.
+# For each label several texts, one, or `None` if its name is enough.
 Descriptions = Mapping[Any, str | Iterable[str] | None]
 
-# How often each text is taught, and with what weight: once is a little less, four times no better. Where a message may
-# have several labels, a text says little of the others, and counts little.
+# How often each text is learned, and with which weight. Once is slightly worse; four times is no better. If a message
+# may have several labels, a text says little about the others, so it counts little.
 TIMES, WEIGHT = 2, 1.0
 TIMES_OF_SEVERAL, WEIGHT_OF_SEVERAL = 1, 0.1
-# Between the words of a name: underscores, hyphens and spaces; and before a capital, as in lostCard and HTTPError.
+# Separators of the words of a name: underscores, hyphens and spaces; and the place before a capital, as in lostCard and
+# HTTPError.
 BETWEEN_WORDS = re.compile(r"[_\-\s]+|(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][^\W\d_A-Z])")
 
 
@@ -36,7 +37,7 @@ def name_as_text(label: object) -> str:
 
 
 class Lessons(NamedTuple):
-    """Messages, their labels and the weight of each, as they are to be learned; and labels whose names say nothing."""
+    """Messages to learn, with their labels and their weight; and the labels whose names are no use."""
 
     X: list[Any]
     y: list[Any]
@@ -45,7 +46,7 @@ class Lessons(NamedTuple):
 
     @property
     def warning(self) -> str | None:
-        """What is to be said of the labels that are left out, if there are any."""
+        """The warning about the labels that are left out, if there are any."""
         if not self.left_out:
             return None
         first_labels = ", ".join(map(str, self.left_out[:10])) + (", ..." if len(self.left_out) > 10 else "")
@@ -53,7 +54,7 @@ class Lessons(NamedTuple):
 
 
 def make_lessons(descriptions: Descriptions, has_several: bool, make_message: Callable[[str], Any]) -> Lessons:
-    """What is to be learned of descriptions, round by round; names that say nothing are left out."""
+    """The lessons from descriptions, round by round. Names that are no use are left out."""
     if not isinstance(descriptions, Mapping):
         raise TypeError(must_be("descriptions", "a mapping of labels to texts", type(descriptions)))
     names = {label: name_as_text(label) for label, description in descriptions.items() if description is None}

@@ -1,4 +1,4 @@
-"""Watching for drift, by a detector of River's."""
+"""Drift detection, by a detector of River."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DriftWatch"]
 
 
 class DriftWatch:
-    """A copy of a drift detector, and how many drifts it has detected."""
+    """A copy of a drift detector, and the number of drifts that it detected."""
 
     def __init__(self, detector: base.DriftDetector | base.BinaryDriftDetector | None) -> None:
         if detector is not None and not is_drift_detector(detector):
@@ -22,7 +22,7 @@ class DriftWatch:
         self.n_drifts = 0
 
     def tell(self, wrong: bool) -> bool:
-        """Tell the detector whether a prediction was wrong, and return whether it detects a drift."""
+        """Tell the detector whether a prediction was wrong. Return whether it detects a drift."""
         assert self.detector is not None
         if isinstance(self.detector, base.BinaryDriftDetector):
             self.detector.update(bool(wrong))

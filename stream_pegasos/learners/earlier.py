@@ -1,5 +1,5 @@
-"""Files of version 0.2. Of two labels the negative one was number 0 and the positive one 1, as their column has it.
-Only where the positive one alone was met, which is number 0 now, is the column mirrored. And options that went.
+"""Files of version 0.2, and removed options. In such files the negative one of two labels has number 0 and the positive
+one number 1, as in their column. If only the positive label was met, it has number 0 now, so the column is mirrored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], Sta
             "known": known_labels,
             "positive": labels["positive"] if len(known_labels) == 2 else nothing,
         }
-    if "n_drifts" in values:  # before there were numeric features
+    if "n_drifts" in values:  # from before numeric features existed
         new_values["watched"] = {"n_drifts": new_values.pop("n_drifts"), "scaler": IDLE}
     return new_values, state
 
@@ -46,7 +46,9 @@ def drop_removed_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
                 f"it has the {name} of version 0.2; learn a model without it, or see examples/papers/variants.py"
             )
     if remaining.get("kernel") == "cosine":
-        raise RemovedError("it has the kernel 'cosine', which was removed; 'linear' over lengths of 1 is the same")
+        raise RemovedError(
+            "it has the kernel 'cosine', which was removed; use 'linear' with examples of norm 1, which is the same"
+        )
     rule = remaining.pop("budget_maintenance", "removal")
     if rule != "removal" and remaining.get("kernel") == "rbf" and remaining.get("budget") is not None:
         raise RemovedError(

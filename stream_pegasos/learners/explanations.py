@@ -1,4 +1,4 @@
-"""Explanations: what the features of an example add to margins."""
+"""Explanations: the parts of margins that the features of an example add."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = [
     "words",
 ]
 
-INTERCEPT = "(intercept)"  # beside the names of features
-MAX_TEXT = 20_000  # characters of a text in which words are looked for
-Columns = list[tuple[int, float]]  # columns of margins, each with its factor in a sum
+INTERCEPT = "(intercept)"  # its name among those of features
+MAX_TEXT = 20_000  # characters of a text that are searched for words
+Columns = list[tuple[int, float]]  # columns of margins, with their factors in a sum
 
 
 class Contributions(NamedTuple):
-    """What features add to a margin, by key; the weight of each number of the vector; what the intercept adds."""
+    """The parts of a margin: by feature key; a weight for each number of the vector; the intercept's part."""
 
     features: dict[int, float]
     vector: Floats
@@ -46,13 +46,15 @@ class Contributions(NamedTuple):
 def explain(
     learner: Learner, encoder: Encoder, x: object, columns: Columns, add_intercept: bool = True
 ) -> Contributions:
-    """What the features, the vector and the intercept of an example add to a sum of margins."""
+    """The parts of a sum of margins that the features, the vector and the intercept of an example add."""
     features: dict[int, float] = {}
     vector: Any = 0.0
     intercept = 0.0
     for column, sign in columns:
         share, vector_score, others_score = learner.vector_score(encoder, x, column)
-        own = share * float(learner.intercept[column]) if add_intercept else 0.0  # ordered classes may have none yet
+        own = (
+            share * float(learner.intercept[column]) if add_intercept else 0.0
+        )  # ordered classes may have no intercept yet
         intercept += sign * (own + others_score)
         vector = vector + sign * vector_score
         for key, value in learner.contributions(encoder, x, column).items():
@@ -61,24 +63,24 @@ def explain(
 
 
 def first_against_second(margins: Margins, first: int) -> Columns:
-    """The columns of the distance of the first margin above the largest other one."""
+    """The columns whose sum is the difference between the first margin and the largest other one."""
     if len(margins) < 2:
         return [(first, 1.0)]
     return [(first, 1.0), (int(np.where(np.arange(len(margins)) == first, -np.inf, margins).argmax()), -1.0)]
 
 
-# The field, and the n-gram if it is of letters or of the length.
+# The field, and the n-gram if it stands for letters or for the length.
 _spaced = re.compile(rf"(?:(.*?: )?({LETTERS_PREFIX}.*))?", re.DOTALL).match
 
 
 def shown_ngram(name: str) -> str:
-    """The name of letters within words, or of a length, as people read it; any other name as it is.
+    """The readable name of letters within words, or of a length; any other name as it is.
 
     >>> shown_ngram("  tin"), shown_ngram("   ti"), shown_ngram("    5 words"), shown_ngram("tin can")
     ('…tin… within words', 'ti… within words', '31 to 62 words', 'tin can')
     """
     match = _spaced(name)
-    assert match is not None  # as its pattern takes any text
+    assert match is not None  # the pattern matches any text
     field, ngram = match.groups("")
     if ngram.startswith(LENGTH_PREFIX):
         power, of = ngram.split()
@@ -91,7 +93,7 @@ def shown_ngram(name: str) -> str:
 
 
 class Phrase(NamedTuple):
-    """Words of a message, after the name of their field, what they add to the margin, and the share of each of them."""
+    """Words of a message after the name of their field, their part of the margin, and the part of each word."""
 
     name: str
     value: float
@@ -101,12 +103,12 @@ class Phrase(NamedTuple):
 def phrases(
     contributions: Iterable[tuple[str, float]], limit: int, texts: Mapping[str, str]
 ) -> tuple[list[Phrase], list[float]]:
-    """The heaviest phrases, the largest size first, and what all other n-grams add; of `contributions` in that order.
+    """The heaviest phrases, largest size first, and the parts of all other n-grams, in the order of `contributions`.
 
-    The heaviest n-gram, those that overlap it, and those that overlap the longest of these are one phrase. It adds what
-    all of them add, and is named by the words of the one with most of them. An n-gram is shared out to its words in
-    equal parts, and to marks only if it has no words. What a word begins with is that word's, and so are letters within
-    it. `texts` are by field, `""` where a message is a text.
+    A phrase consists of the heaviest n-gram, the n-grams that overlap it, and those that overlap the longest of these.
+    Its part is the sum of theirs; its name is the words of the longest n-gram. The part of an n-gram is divided equally
+    among its words, or among its marks if it has no words. Prefixes of a word, and letters within it, belong to the
+    word. `texts` are by field; the field is `""` if the message is a text.
 
     >>> added = [("000 </s>", 0.5), ("call 000", 0.25), ("000", 0.25), ("call", -0.0625)]
     >>> phrases(added, 1, {"": "Please CALL 800"})
@@ -126,7 +128,7 @@ def phrases(
         }
         parts_of_phrase = [left.pop(name) for name in parts]
         value = math.fsum(value_of_part for value_of_part, _ in parts_of_phrase)
-        if units.field == INTERCEPT or units.field not in texts:  # not words of a text
+        if units.field == INTERCEPT or units.field not in texts:  # no words of a text
             shown = shown_ngram(longest)
             result.append(Phrase(shown, value, [(shown, value)]))
             continue
@@ -139,7 +141,9 @@ def phrases(
 
 
 def words(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, float]:
-    """What each word adds, as the text has it at its first place, behind the name of its field; largest size first."""
+    """The part of each word, largest size first. A word is written as at its first place in the text, after the name of
+    its field.
+    """
     located = {field: Located(text) for field, text in texts.items()}
     by_words = letters_to_words(contributions, located)
     shares: dict[str, float] = {}
@@ -155,7 +159,7 @@ def words(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) 
 
 
 def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
-    """The texts of a message in pieces, which make up the whole, each with what it adds to the margin."""
+    """The texts of a message in pieces, which together are the whole text, each with its part of the margin."""
     located = {field: Located(text) for field, text in texts.items()}
     by_words = letters_to_words(contributions, located)
     shares = share_to_words([(value, _units(name, texts)) for name, value in by_words.items()], located)
@@ -163,7 +167,7 @@ def pieces(contributions: Iterable[tuple[str, float]], texts: Mapping[str, str])
 
 
 def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mapping[str, Located]) -> dict[str, float]:
-    """What each n-gram adds, where what letters within words add is shared out to the words that have them."""
+    """The part of each n-gram. The parts of letters within words are divided among the words that contain them."""
     shares: dict[str, float] = {}
     for name, value in contributions:
         field, ngram = _split_field(name, located)
@@ -177,11 +181,11 @@ def letters_to_words(contributions: Iterable[tuple[str, float]], located: Mappin
     return shares
 
 
-Shares = dict[tuple[str, str], float]  # by the field and the word
+Shares = dict[tuple[str, str], float]  # by field and word
 
 
 def share_to_words(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str, Located]) -> Shares:
-    """What each word adds, when each n-gram is shared out to its words."""
+    """The part of each word, if the part of each n-gram is divided among its words."""
     shares: Shares = {}
     beginnings = []
     for value, units in ngrams:
@@ -191,7 +195,7 @@ def share_to_words(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str,
         for word in units.carriers:
             key = units.field, word
             shares[key] = shares.get(key, 0.0) + value / len(units.carriers)
-    for value, units in beginnings:  # of the first word that begins so
+    for value, units in beginnings:  # add to the first word with this prefix
         begin, at = units.words[0], located.get(units.field, NOWHERE)
         learned = next((word for field, word in shares if field == units.field and word.startswith(begin)), None)
         key = units.field, learned or at.word_with(begin)
@@ -200,23 +204,23 @@ def share_to_words(ngrams: Iterable[tuple[float, _Units]], located: Mapping[str,
 
 
 class Located:
-    """Where the words of a text are."""
+    """The places of the words in a text."""
 
     def __init__(self, text: str) -> None:
         self.text = composed(text[:MAX_TEXT])
-        # Letter by letter, so that places stay.
+        # Letter by letter, so that the places do not move.
         small = "".join([low if len(low := letter.lower()) == 1 else letter for letter in self.text])
         self.units = split_units(small)
         self.names = [unit for unit, *_ in self.units]
         self.masked = [masked_digits(unit) for unit in self.names]
 
     def word_with(self, begin: str) -> str:
-        """The first word of the text that begins so; only what it begins with where there is none."""
+        """The first word of the text with this prefix; the prefix itself if there is none."""
         pairs = zip(self.names, self.masked, strict=True)
         return next((name for name, masked in pairs if name.startswith(begin) or masked.startswith(begin)), begin)
 
     def shown(self, words: Sequence[str]) -> str:
-        """Words as the text has them, at the first place where they follow each other, or each at its own."""
+        """Words as in the text, at the first place where they are in sequence; else each at its own first place."""
         n = len(words)
         for names in (self.names, self.masked):
             for i in range(len(names) - n + 1):
@@ -246,15 +250,17 @@ NOWHERE = Located("")
 
 
 class _Units(NamedTuple):
-    """An n-gram taken apart."""
+    """The units of an n-gram."""
 
     field: str
-    words: Sequence[str]  # or marks, or characters of a run
-    is_prefix: bool  # of a word
+    words: Sequence[str]  # also marks, or characters of a run
+    is_prefix: bool  # whether it is a prefix of a word
 
     @property
     def carriers(self) -> Sequence[str]:
-        """The words, or the marks if there are no words, but for the ends of the text if there is anything else."""
+        """The words, or the marks if there are no words. The boundaries of the text are left out, unless there is
+        nothing else.
+        """
         within = [word for word in self.words if word not in (BEGIN, END) and word.strip()]
         return [word for word in within if any(map(str.isalnum, word))] or within or self.words
 
@@ -263,14 +269,14 @@ class _Units(NamedTuple):
         return len(self.carriers), len(self.words), not self.is_prefix
 
     def overlaps(self, other: _Units) -> bool:
-        """Whether one contains the other, or begins with the last words of the other, and not with marks alone."""
+        """Whether one contains the other, or begins with the last words of the other; marks alone do not count."""
         if self.field != other.field:
             return False
         if self.is_prefix or other.is_prefix:
             prefix, of = (self, other) if self.is_prefix else (other, self)
             return any(word.startswith(prefix.words[0]) for word in of.words)
         a, b = self.words, other.words
-        for at in range(1 - len(a), len(b)):  # where the one would begin in the other
+        for at in range(1 - len(a), len(b)):  # the place of one in the other
             shared = b[max(at, 0) : at + len(a)]
             whole = len(shared) == min(len(a), len(b))
             if a[max(-at, 0) :][: len(shared)] == shared and (whole or any(map(str.isalnum, shared))):
@@ -279,7 +285,7 @@ class _Units(NamedTuple):
 
 
 def _split_field(name: str, texts: Collection[str]) -> tuple[str, str]:
-    """The field of an n-gram and the n-gram, which may have a colon itself; that of a plain text is `""`."""
+    """The field of an n-gram, and the n-gram, which may contain a colon. The field of a plain text is `""`."""
     field = max((field for field in texts if field and name.startswith(f"{field}: ")), key=len, default="")
     return field, name.removeprefix(f"{field}: ") if field else name
 
@@ -288,7 +294,7 @@ def _units(name: str, texts: Mapping[str, str]) -> _Units:
     if name in (INTERCEPT, SENTENCE):
         return _Units(name, [name], False)
     field, ngram = _split_field(name, texts)
-    if field not in texts or ngram.startswith(LENGTH_PREFIX):  # of no text that is read as words, or of no words
+    if field not in texts or ngram.startswith(LENGTH_PREFIX):  # no text with words, or no words
         return _Units(INTERCEPT if field in texts else name, [name], False)
     within = ngram.removeprefix(f"{BEGIN} ").removesuffix(f" {END}")
     tokens = tokenize(within)

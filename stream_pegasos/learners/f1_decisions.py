@@ -1,4 +1,4 @@
-"""Decisions for F1: which labels to predict, by counts of the decisions so far."""
+"""Decisions for F1: labels to predict, chosen by counts of the decisions so far."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DecideFor = Literal["accuracy", "micro_f1", "macro_f1"]
 
 
 class DecisionChange(NamedTuple):
-    """What `set_decision` changes; `None` leaves a part as it is."""
+    """The arguments of `set_decision`; `None` leaves a part unchanged."""
 
     threshold: PerLabel
     rate: PerLabel  # of false positives
@@ -36,20 +36,20 @@ class DecisionChange(NamedTuple):
 
 
 ACCURACY, MICRO_F1, MACRO_F1 = "accuracy", "micro_f1", "macro_f1"
-# As if so many predictions had been made before the first example, all right: the first thresholds are near 1/2.
+# The number of right predictions that counts begin with, so that the first thresholds are close to 1/2.
 RIGHT_AT_FIRST = {MICRO_F1: 25.0, MACRO_F1: 2.0}
 
 Bools = NDArray[np.bool_]
 
 
 class F1Decision:
-    """Predicts what raises F1 the most, by F1 so far: 2 · right / counted, with the number of predictions that were
-    right, and that of all predictions and of all examples that have the label.
+    """A decision that raises F1 the most. F1 so far is 2 · right / counted: `right` is the number of right predictions,
+    and `counted` that of all predictions and all examples with the label.
 
-    One more prediction, right with probability p, changes F1 by (2p − F1) / counted. So a label is predicted where p is
-    above F1 / 2, its own or, for micro F1, that of all labels together. Of classes that are `exclusive` that one is
-    predicted whose F1 changes for the best. All counts are halved when `MOST` examples are counted, so that the newest
-    count most. They are multiples of 2^−36: their sums are exact in any order.
+    One more prediction, right with probability p, changes F1 by (2p − F1) / counted. So a label is predicted if p is
+    above F1 / 2, with its own F1 or, for micro F1, that of all labels together. If classes are `exclusive`, the class
+    with the largest change of F1 is predicted. All counts are halved after `MOST` examples, so that the newest count
+    most. They are multiples of 2^−36: their sums are exact in any order.
     """
 
     MOST = Tail.MOST
@@ -60,7 +60,7 @@ class F1Decision:
         self.counts: Mapping[Label, tuple[float, float]] = {}  # right, counted
 
     def changed(self, decide_for: str) -> Self:
-        """The same for another mean of F1, or later; what is counted stays, as nothing changes counts in place."""
+        """The same decision for another mean of F1. It shares the counts, because no method changes counts in place."""
         decision = type(self)(decide_for, self.exclusive)
         decision.n, decision.counts = self.n, self.counts
         return decision
@@ -68,7 +68,9 @@ class F1Decision:
     def numbers(
         self, labels: Labels, margins: Floats, probabilities: Floats, learned: WeightedTargets | None = None
     ) -> NDArray[np.intp]:
-        """The class predicted for each example, −1 for none. With `learned`, each is counted after its decision."""
+        """The class predicted for each example, −1 for none. With `learned`, each example is counted after its
+        decision.
+        """
         truths = [] if learned is None else [[int(target)] for target in learned.targets.tolist()]
         weights = None if learned is None else learned.weights
         decided = self.decided(labels, margins, probabilities, truths, weights)
@@ -82,11 +84,11 @@ class F1Decision:
         truths: Sequence[Sequence[int]] = (),
         weights: Floats | None = None,
     ) -> Bools:
-        """Which labels are predicted for each example, none with a margin of −inf. With the numbers of those that it
-        has, and its weight, each is counted after its decision.
+        """A mask of the labels predicted for each example; a label with a margin of −inf is never predicted. With
+        `truths`, the numbers of its labels, and `weights`, each example is counted after its decision.
         """
         n = margins.shape[1]
-        width = max(n, len(labels.known), 1)  # a label may come with the example
+        width = max(n, len(labels.known), 1)  # a label may come with this example
         is_known = widened(margins > -np.inf, width)
         probabilities = widened(probabilities, width)
         right, counted = np.zeros((2, width))
@@ -125,7 +127,7 @@ class F1Decision:
         self.counts = {other: count for other, count in self.counts.items() if other != label}
 
     def take(self, other_decisions: Sequence[F1Decision]) -> None:
-        """Count what those have counted that continued from this one."""
+        """Add the counts of decisions that continued from this one."""
         labels = list(dict.fromkeys(label for decision in (self, *other_decisions) for label in decision.counts))
         states = [
             {"n": decision.n, "counts": [count for label in labels for count in decision.counts.get(label, (0.0, 0.0))]}
@@ -153,26 +155,26 @@ class F1Decision:
 
 
 def widened(numbers: NDArray[Any], width: int) -> NDArray[Any]:
-    """With columns of zeros behind the others."""
+    """The array, with columns of zeros added up to the width."""
     n_more = width - numbers.shape[1]
     return np.pad(numbers, ((0, 0), (0, n_more))) if n_more else numbers
 
 
 def whole(counts: Floats) -> Floats:
-    """Counts as `whole_units`."""
+    """Counts rounded as by `whole_units`."""
     result: Floats = np.round(counts / Tail.UNIT) * Tail.UNIT
     return result
 
 
 def changed_f1(present: F1Decision | None, decide_for: str, exclusive: bool) -> F1Decision | None:
-    """The decision for this; `None` for accuracy, also as micro F1 of classes that are exclusive, which is the same."""
+    """The decision for this metric; `None` for accuracy, and for micro F1 of exclusive classes, which is the same."""
     if decide_for == ACCURACY or (exclusive and decide_for == MICRO_F1):
         return None
     return F1Decision(decide_for, exclusive) if present is None else present.changed(decide_for)
 
 
 def check_decide_for(decide_for: object, threshold: object, max_false_positive_rate: object) -> None:
-    """Check what is decided for, beside a threshold and a limit of false positives, which decide by themselves."""
+    """Check `decide_for`; other values than accuracy exclude a threshold and a limit of false positives."""
     check_member("decide_for", decide_for, (ACCURACY, MICRO_F1, MACRO_F1))
     for name, value, default in (
         ("threshold", threshold, 0.5),

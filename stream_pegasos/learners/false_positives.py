@@ -1,4 +1,4 @@
-"""Limits of false positives: cut-offs by the margins of the negatives met."""
+"""Limits of false positives: cut-offs by the margins of known negatives."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
 
 __all__ = ["FIRST", "FalsePositiveLimit", "Tail"]
 
-# No margin is larger, nor any sum of margins.
+# The largest margin, and the largest sum of margins.
 LARGEST_MARGIN = 1e307
-# The cut aims at this share of the rate, as examples to come may differ from those met.
+# The cut aims at this share of the rate, because future examples may differ from known ones.
 AIM = 0.9
 # Nothing is flagged before this share of 1/rate negatives is known.
 FIRST = 0.05
@@ -30,19 +30,19 @@ class Tail:
     """
 
     MOST = 1 << 15
-    IN_OCTAVE = 128  # bins from a power of 2 to the next
+    IN_OCTAVE = 128  # bins between a power of 2 and the next
     SMALLEST = 16  # sizes below 2^−16 share a bin, as do those above 2^15
     OF_SIGN = 2 * SMALLEST * IN_OCTAVE  # bins of margins of one sign
     UNIT = 2.0**-36
 
     def __init__(self) -> None:
         self.n = 0.0
-        self.counts: dict[int, float] = {}  # by the number of the bin; the lowest margins are in the first bins
+        self.counts: dict[int, float] = {}  # by number of the bin; the first bins have the lowest margins
 
     @classmethod
     def tail_of_mistakes(cls, n: float, sizes: NDArray[np.float64]) -> Tail:
-        """The histogram of `n` margins, of which those above 0 are counted in the bins of `Mistakes`; the others are
-        taken to be just below 0.
+        """The histogram of `n` margins. Margins above 0 are counted in the bins of `Mistakes`; the others count as just
+        below 0.
         """
         tail = cls()
         step = tail.IN_OCTAVE // SIZES_IN_OCTAVE
@@ -57,7 +57,7 @@ class Tail:
         self.n = sum_in_order(self.counts.values())
 
     def learn(self, margin: float, weight: float = 1.0) -> int:
-        """Count a margin so many times, and return the number of its bin."""
+        """Count a margin with this weight. Return the number of its bin."""
         number, weight = self.bin(margin), whole_units(weight)
         self.counts[number] = self.counts.get(number, 0.0) + weight
         self.n += weight
@@ -72,7 +72,7 @@ class Tail:
         return self.OF_SIGN + place if mantissa > 0.0 else self.OF_SIGN - 1 - place
 
     def forget(self, margin: float, weight: float = 1.0) -> None:
-        """Take back a margin that was about this one, from the nearest bin that has any."""
+        """Remove a margin of about this size, from the nearest bin that is not empty."""
         number = self.bin(margin)
         nearest = min(self.counts, key=lambda place: abs(place - number), default=None)
         if nearest is not None:
@@ -80,7 +80,7 @@ class Tail:
             self._set_counts(self.counts | ({nearest: left} if left else {}))
 
     def lowest(self, n: float) -> tuple[int, float]:
-        """The lowest bin such that at most `n` margins lie in it and above, and how many do."""
+        """The lowest bin so that at most `n` margins are in it and above, and their number."""
         number, above = 0, 0.0
         for place in sorted(self.counts, reverse=True):
             if above + self.counts[place] > n:
@@ -121,9 +121,9 @@ def whole_units(count: float) -> float:
 
 
 class FalsePositiveLimit:
-    """Keeps the share of negatives that are flagged near a rate: nothing is flagged but above the lowest cut that at
-    most a share of 0.9 · rate of the negatives exceeded before they were learned, and nothing before 0.05/rate are
-    known.
+    """A limit that keeps the share of flagged negatives near a rate. Margins above the cut are flagged. The cut is the
+    lowest that at most a share of 0.9 · rate of the negatives exceeded before they were learned. Nothing is flagged
+    before 0.05/rate negatives are known.
     """
 
     def __init__(self, rate: float, negatives: Tail | None = None) -> None:
@@ -147,10 +147,10 @@ class FalsePositiveLimit:
         self.cut = self.negatives.edge(self._lowest) if self.knows_enough else LARGEST_MARGIN
 
     def learn(self, margin: float, weight: float = 1.0) -> None:
-        """Count the margin of a negative example of this weight, and move the cut, by a few bins."""
+        """Count the margin of a negative example of this weight, and move the cut by a few bins."""
         before, weight = self.negatives.n, whole_units(min(weight, LARGEST_LESSON))
         number = self.negatives.learn(margin, weight)
-        if self.negatives.n < before:  # all were halved
+        if self.negatives.n < before:  # all counts were halved
             self._choose()
             return
         counts, most = self.negatives.counts, self._most
@@ -164,7 +164,7 @@ class FalsePositiveLimit:
         self._set_cut()
 
     def forget(self, margin: float, weight: float = 1.0) -> None:
-        """Take back a negative example whose margin was about this, and choose the cut anew."""
+        """Remove a negative example with about this margin, and choose the cut again."""
         self.negatives.forget(margin, min(weight, LARGEST_LESSON))
         self._choose()
 

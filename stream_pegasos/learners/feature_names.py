@@ -1,4 +1,4 @@
-"""The words that hashed features stand for, of the heaviest features."""
+"""Names of hashed features: the words of the heaviest features."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from stream_pegasos.learners.label_meaning import Label
 __all__ = ["FeatureNames"]
 
 MOST_NAMES = 20_000
-LONGEST_NAMED = 5_000  # characters of a message in which names are found
+LONGEST_NAMED = 5_000  # characters of a message that are searched for names
 LONGEST_NAME = 100
-# Of the messages after the first ones each sixteenth is enough, as heavy features come again and again.
+# After the first messages, every sixteenth is enough, because heavy features occur again and again.
 FIRST, ONE_IN = 1_000, 16
-# A name has a weight for each class: so many are asked for at a time, and so many in all.
+# A name has a weight for each class: this many are read at a time, and this many in all.
 MOST_WEIGHTS_AT_A_TIME = 1 << 21
 MOST_WEIGHTS = 1 << 24
 
 
 class HashedModel(Protocol):
-    """A model whose features are columns of hashes, as of texts."""
+    """A model with hashed columns as features, for example of texts."""
 
     features: Features
 
@@ -37,19 +37,17 @@ class HashedModel(Protocol):
 
 
 class FeatureNames:
-    """Which n-gram, the newest, each hashed feature stands for, of up to 20,000 features; the lightest are dropped
-    first.
-    """
+    """The newest n-gram of each hashed feature, for up to 20,000 features. The lightest are dropped first."""
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[str, float]] = {}  # by column: the n-gram, and the sign with which it stands there
+        self._names: dict[int, tuple[str, float]] = {}  # by column: the n-gram, and its sign there
         self._n = 0  # messages
 
     def __len__(self) -> int:
         return len(self._names)
 
     def learned(self, model: HashedModel, rows: Iterable[Any]) -> None:
-        """Name the features of some of the messages that a text model has learned, as its features prepare them."""
+        """Name the features of some of the messages that a text model has learned. The rows are prepared messages."""
         for row in rows:
             if self._n < FIRST or self._n % ONE_IN == 0:
                 self.add(model, row)
@@ -63,7 +61,7 @@ class FeatureNames:
         self._drop_lightest(model)
 
     def take(self, model: HashedModel, parts: Iterable[FeatureNames]) -> None:
-        """Have the names, too, of parts that went on from these, for the model that they were merged into."""
+        """Add the names of parts that continued from these, for the merged model."""
         n = self._n
         for part in parts:
             self._names |= part._names
@@ -79,13 +77,13 @@ class FeatureNames:
                 del self._names[column]
 
     def weights(self, model: HashedModel, place: int) -> list[tuple[str, float]]:
-        """What each n-gram weighs, for the class at a place in `classes` or, where all share one weight, for all."""
+        """The weight of each n-gram, for the class at a place in `classes`, or for all if they share one weight."""
         parts = [part[:, min(place, part.shape[1] - 1)] for part in self._weights(model, self._columns())]
         weights = np.concatenate([*parts, np.zeros(0)]).tolist()
         return [(name, sign * weight) for (name, sign), weight in zip(self._names.values(), weights, strict=True)]
 
     def named(self, weights: Mapping[Any, float]) -> list[tuple[str, float]]:
-        """What each n-gram weighs, of weights by feature."""
+        """The weight of each n-gram, given weights by feature."""
         return [(name, sign * weights[key]) for key, (name, sign) in self._names.items() if key in weights]
 
     def _columns(self) -> NDArray[np.int64]:

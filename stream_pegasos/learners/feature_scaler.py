@@ -1,4 +1,4 @@
-"""Numeric features, as those of a table, brought to one size as they come."""
+"""Online scaling of numeric features, as in tables."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from stream_pegasos.features.frames import n_rows
 
 __all__ = ["IDLE", "FeatureScaler", "merge_scalers"]
 
-CHECKED_EVERY, LOOKED_FOR = 100, 1000  # after how many examples features are dropped; after how many none is looked for
-ROUNDED_UP = 1.0 + 1e-9  # counts of merged models may be larger by rounding
+CHECKED_EVERY, LOOKED_FOR = 100, 1000  # examples between two drops of features; examples until the search for them ends
+ROUNDED_UP = 1.0 + 1e-9  # rounding may enlarge the counts of merged models
 IDLE: dict[str, Any] = {"n": float(LOOKED_FOR), "n_values": 0.0, "features": []}
 
 
 class FeatureScaler:
-    """Scales the features of a table to mean 0 and deviation 1, as the examples that were learned before have them.
-    Words beside them stay as they are, and so do examples that are no table. A feature that is absent is 0.
+    """A scaler of the features of a table to mean 0 and deviation 1, by the examples learned before. Words beside them
+    stay unchanged, and so do examples that are no table. An absent feature counts as 0.
     """
 
     def __init__(self) -> None:
-        self.n = 0.0  # examples, as the sum of their weights
-        self.n_values = 0.0  # other than 0, of all of their features
-        self.names: list[Any] = []  # of those that the first examples have
+        self.n = 0.0  # sum of the weights of examples
+        self.n_values = 0.0  # number of values other than 0, of all features
+        self.names: list[Any] = []  # features of the first examples
         self._set_moments(np.zeros((3, 0)))
 
     def _set_moments(self, moments: Moments) -> None:
@@ -42,11 +42,11 @@ class FeatureScaler:
 
     @property
     def is_idle(self) -> bool:
-        """Whether examples turned out to be no table, without a feature that stands out."""
+        """Whether the search ended without numeric features: the examples are no table."""
         return not self._places and self.n >= (LOOKED_FOR if self.names else CHECKED_EVERY)
 
     def scaled(self, x: object) -> Any:
-        """An example with its numeric features scaled. One that cannot be learned may stay as it is."""
+        """An example with its numeric features scaled. An invalid example may stay unchanged."""
         if not self._places or not isinstance(x, dict):
             return x
         return standardize(x, self.names, self._places, self.moments, self.n)
@@ -55,7 +55,7 @@ class FeatureScaler:
         if isinstance(x, MessageFeatures):
             self.set_state(IDLE)
             return
-        moments = self.moments.copy()  # so that a copy of the scaler stays as it is
+        moments = self.moments.copy()  # so that a copy of the scaler does not change
         if self.n < FIRST_EXAMPLES:
             known_names = {*self.names}
             self.names = [*self.names, *(name for name in x if name not in known_names)]
@@ -73,7 +73,7 @@ class FeatureScaler:
         return self.learned_rows(rows, [0.0] * n_rows(rows)) if self._places else rows
 
     def learned_rows(self, rows: Inputs, weights: Iterable[float]) -> Any:
-        """Learn the examples of a weight above 0; return all scaled, each as it was before it was learned."""
+        """Learn the examples with a weight above 0. Return all, each scaled by the state before it."""
         if not isinstance(rows, tuple):
             return [self._learned(*pair) for pair in zip(rows, weights, strict=True)]
         indptr, indices, data = rows
@@ -83,7 +83,7 @@ class FeatureScaler:
                 break
             x = dict(zip(indices[begin:end].tolist(), data[begin:end].tolist(), strict=True))
             scaled_rows.append({name: value for name, value in self._learned(x, weight).items() if is_column(name)})
-        end, sizes = indptr[len(scaled_rows)], np.cumsum([0, *map(len, scaled_rows)])  # behind these all is as it was
+        end, sizes = indptr[len(scaled_rows)], np.cumsum([0, *map(len, scaled_rows)])  # later rows do not change
         names, values = [*chain.from_iterable(scaled_rows)], [*chain.from_iterable(x.values() for x in scaled_rows)]
         return (
             np.concatenate([sizes, indptr[len(scaled_rows) + 1 :] - end + sizes[-1]]),
@@ -98,7 +98,7 @@ class FeatureScaler:
         return scaled
 
     def find_moments(self, names: Sequence[Any]) -> Moments:
-        """The moments of these features; of one that is not known those of zeros."""
+        """The moments of these features; an unknown feature has those of zeros."""
         places = [self.names.index(name) if name in self.names else -1 for name in names]
         moments: Moments = np.hstack([self.moments, np.zeros((3, 1))])[:, places]
         return moments
@@ -127,12 +127,12 @@ def is_column(name: object) -> bool:
 
 
 def merge_scalers(base: FeatureScaler, parts: Sequence[FeatureScaler]) -> FeatureScaler:
-    """A scaler that knows what the base does, and what each of the parts has learned beyond it."""
+    """A scaler with the knowledge of the base, and that of each part beyond it."""
     merged, scalers = copy.copy(base), [base, *parts]
     merged.names = [name for name in parts[0].names if all(name in part.names for part in parts)]
     counts, means, squares = np.array([scaler.find_moments(merged.names) for scaler in scalers]).swapaxes(0, 1)
     n, center = np.array([[scaler.n] for scaler in scalers]), means[1]
-    distances = means - center  # lest the squares vanish beside that of a mean
+    distances = means - center  # so that rounding does not lose them beside the square of a mean
     sums = np.array([counts, n * distances, squares + n * distances**2])
     counts, first, second = sums[:, 0] + (sums[:, 1:] - sums[:, :1]).sum(axis=1)
     counts = np.maximum(counts, 0.0)

@@ -1,6 +1,6 @@
-"""Models as files: one safetensors file of arrays; loading runs no code.
+"""Models as files: one safetensors file of arrays. Loading runs no code.
 
-The header of such a file may not be large, so all that can grow is an array: the state as JSON, and names of features.
+The header of such a file is limited, so everything that can grow is an array: the state as JSON, and names of features.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from stream_pegasos.features.vectors import VectorsError, VectorSource, unpacked
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
-# Arrays of JSON as UTF-8.
+# Arrays of JSON in UTF-8.
 STATE, PROGRESS = "state", "progress"
-# The vectors of words that were met, where a file has these, by the hashes of the words.
+# The vectors of met words, by the hashes of the words, if the file has them.
 VECTORS = "vector_hashes", "vector_codes", "vector_shifts"
-SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "<f4": "F32", "|u1": "U8"}  # in the order of a file
+SAFETENSORS_DTYPES = {"<i8": "I64", "<f8": "F64", "<f4": "F32", "|u1": "U8"}  # in their order in a file
 ORDER = [*SAFETENSORS_DTYPES]
 MOST_BYTES = 10**15
 DTYPES = {name: np.dtype(dtype) for dtype, name in SAFETENSORS_DTYPES.items()}
@@ -57,7 +57,7 @@ KINDS: dict[str, Any] = {}  # the classes of models, by name
 
 
 class RemovedError(ValueError):
-    """A file needs what an earlier version had."""
+    """The file needs a removed option of an earlier version."""
 
 
 def find_model_class(name: str) -> Any:
@@ -72,7 +72,7 @@ def find_model_class(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of a model at one moment."""
+    """The state of a model at one time."""
 
     kind: str
     arrays: Columns
@@ -81,7 +81,7 @@ class Snapshot:
     progress: object
     field_names: Mapping[str, str] = field(default_factory=dict)
     vectors: VectorSource | None = None
-    spool: Spool | None = None  # where the arrays are, if they are in a file already
+    spool: Spool | None = None  # the file that already holds the arrays, if any
 
     @property
     def checksum(self) -> str:
@@ -92,7 +92,7 @@ class Snapshot:
         write_model(path, self.spooled, keep)
 
     def spooled(self, file: IO[bytes]) -> Snapshot:
-        """The same with its arrays in a new file, which `finish` makes that of a model."""
+        """The same snapshot with its arrays in a new file. `finish` makes it a model file."""
         offsets = Column((len(self.names) + 1,), np.dtype(np.int64), lambda _: ())
         spool = Spool(file, self._metadata("0" * 8), {**self.arrays, **self._kept(), NAME_OFFSETS: offsets})
         spool.write(self.arrays)
@@ -101,7 +101,7 @@ class Snapshot:
         return dataclasses.replace(self, arrays=arrays, field_names={**self.field_names}, spool=spool)
 
     def finish(self) -> None:
-        """Write what `spooled` did not, last the header."""
+        """Write the rest of the file; the header comes last."""
         assert self.spool is not None
         self.spool.write({**self._kept(), **self._packed()})
         self.spool.finish(self._metadata(checksum(self.spool.columns(), self.kind)))
@@ -110,7 +110,7 @@ class Snapshot:
         return {} if self.vectors is None else dict(zip(VECTORS, self.vectors.kept, strict=False))
 
     def _packed(self) -> dict[str, NDArray[Any]]:
-        """What is no array."""
+        """The values, the names and the progress, packed as arrays."""
         packed = {STATE: np.frombuffer(orjson.dumps(self.values), np.uint8), **pack_names(self.names)}
         if self.progress is not None:
             packed[PROGRESS] = np.frombuffer(orjson.dumps(pack(self.progress)), np.uint8)
@@ -124,8 +124,8 @@ class Snapshot:
 
 
 class Spool:
-    """A safetensors file in the making, as `safetensors.numpy.save` writes it, but for spaces behind its header, which
-    comes last. Of arrays of bytes, which stand at the end, no size has to be known before they are written.
+    """A safetensors file under construction, in the layout of `safetensors.numpy.save`, but with spaces after its
+    header, which is written last. Byte arrays are at the end; their size need not be known in advance.
     """
 
     def __init__(self, file: IO[bytes], metadata: dict[str, str], arrays: Columns) -> None:
@@ -151,7 +151,7 @@ class Spool:
             ends[name] = at = ends[name] + rows.nbytes
 
     def columns(self) -> dict[str, Column]:
-        """What was written, to be read back."""
+        """The written arrays, to be read back."""
         return {
             name: Column(place.shape, place.dtype, functools.partial(self._parts, name, place))
             for name, place in self._places.items()
@@ -168,7 +168,7 @@ class Spool:
             yield {name: part}
 
     def finish(self, metadata: dict[str, str]) -> None:
-        """Write the header; spaces stand behind it."""
+        """Write the header, padded with spaces."""
         text = _header(metadata, self._places).ljust(self._begin - 8)
         assert len(text) == self._begin - 8
         self._file.seek(0)
@@ -177,7 +177,7 @@ class Spool:
 
 @dataclass(frozen=True)
 class _SavePlace:
-    """Where an array stands behind the header."""
+    """The place of an array after the header."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -201,11 +201,11 @@ def write_model(
     snapshot: Callable[[IO[bytes]], Snapshot],
     keep: str | os.PathLike[str] | None = None,
 ) -> Snapshot:
-    """Write a model file, which is there whole or not at all, holding its lock; the one before goes to `keep`. What
-    `snapshot` gives, with its arrays in the file, is finished and returned.
+    """Write a model file, as a whole or not at all, while holding its lock. The previous file moves to `keep`.
+    `snapshot` writes the arrays into the file; its result is finished and returned.
     """
-    path = Path(os.path.realpath(path))  # a symbolic link stays one
-    is_device = path.exists() and not path.is_file()  # which, as a pipe, must not be replaced
+    path = Path(os.path.realpath(path))  # a symbolic link is kept
+    is_device = path.exists() and not path.is_file()  # for example a pipe, which must not be replaced
     with _for_device(path) if is_device else replacing(path, keep) as file:
         found = snapshot(file)
         found.finish()
@@ -214,7 +214,7 @@ def write_model(
 
 @contextlib.contextmanager
 def _for_device(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is copied at the end to where none can be sought in."""
+    """A temporary file that is copied at the end to a device, where seeking is impossible."""
     with open(path, "wb") as device, tempfile.TemporaryFile() as file:
         yield file
         file.seek(0)
@@ -222,9 +222,9 @@ def _for_device(path: Path) -> Iterator[IO[bytes]]:
 
 
 def read_model(path: str | os.PathLike[str], vectors: object = None) -> tuple[Any, Any]:
-    """The model in a file, and what `snapshot` was given beside it."""
+    """The model in a file, and the progress beside it."""
     own_vectors = None if vectors is None else vector_source(vectors)
-    # A pipe is opened without a wait for somebody who writes to it.
+    # Do not wait for a writer if it is a pipe.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError(f"{path} must be a regular file")
@@ -261,7 +261,7 @@ def read_model(path: str | os.PathLike[str], vectors: object = None) -> tuple[An
     except (VectorsError, RemovedError) as error:
         raise type(error)(f"{path} cannot be used: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())  # River writes its objects on several lines
+        reason = " ".join(str(error).split())  # River shows its objects on several lines
         raise ValueError(f"{path} is damaged: {reason}") from None
     if version != FORMAT_VERSION:
         raise ValueError(f"{path} has format version {version!r}; this version of the package reads {FORMAT_VERSION}")
@@ -271,7 +271,7 @@ def read_model(path: str | os.PathLike[str], vectors: object = None) -> tuple[An
 
 
 def begins_as_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a regular file begins as one that `save` wrote; what comes behind may be damaged."""
+    """Whether a regular file begins like a file from `save`; the rest may be damaged."""
     with open(path, "rb") as file:
         try:
             return FORMAT in read_header(file)["__metadata__"]
@@ -280,7 +280,7 @@ def begins_as_model(path: str | os.PathLike[str]) -> bool:
 
 
 def check_replaceable(path: str | os.PathLike[str]) -> None:
-    """Raise a ValueError if a model in this place would take that of what is no model."""
+    """Raise a ValueError if saving a model here would replace a file that is no model."""
     if os.path.isfile(path) and os.path.getsize(path) and not begins_as_model(path):
         raise ValueError(
             f"{path} must be a model to be replaced, got another file; give another name, or remove it first"
@@ -288,13 +288,13 @@ def check_replaceable(path: str | os.PathLike[str]) -> None:
 
 
 def has_progress(path: str | os.PathLike[str]) -> bool:
-    """Whether a file that begins as a model is a checkpoint, which has progress beside the model."""
+    """Whether a file that begins like a model is a checkpoint, with progress beside the model."""
     with open(path, "rb") as file:
         return PROGRESS in read_header(file)
 
 
 def read_progress(path: str | os.PathLike[str]) -> Any:
-    """What `snapshot` was given beside the model in a file, which is neither read nor checked."""
+    """The progress beside the model in a file; the model is neither read nor checked."""
     with open(path, "rb") as file:
         begin, end = read_header(file)[PROGRESS]["data_offsets"]
         file.seek(begin, os.SEEK_CUR)
@@ -302,7 +302,7 @@ def read_progress(path: str | os.PathLike[str]) -> Any:
 
 
 def read_header(file: BufferedReader) -> dict[str, Any]:
-    """What a safetensors file says of its arrays, and its metadata."""
+    """The header of a safetensors file: the descriptions of its arrays, and the metadata."""
     size = int.from_bytes(file.read(8), "little")
     if size > os.fstat(file.fileno()).st_size:
         raise ValueError("it has no header")
@@ -347,7 +347,7 @@ def packed_features(features: Features) -> dict[str, Any]:
 def unpacked_features(values: Mapping[str, Any], find_vectors: Callable[[Any], VectorSource]) -> Features:
     if "parts" in values:
         first, *other_parts = [unpacked_features(part, find_vectors) for part in values["parts"]]
-        if "empty_space" not in values:  # of 0.2, where the namespace "" was that of the first field
+        if "empty_space" not in values:  # from 0.2, where the namespace "" was that of the first field
             space = first.each[0].space
             other_parts = [part if part.space else part.clone({"namespace": space}) for part in other_parts]
         return FeatureUnion([first, *other_parts])
@@ -363,7 +363,9 @@ def unpacked_features(values: Mapping[str, Any], find_vectors: Callable[[Any], V
 
 @contextlib.contextmanager
 def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
-    """A file to be written; safely on the disk it takes the place of `path`, and what stood there that of `keep`."""
+    """A temporary file to write. When it is safely on the disk, it replaces `path`; the previous file moves to
+    `keep`.
+    """
     temporary = Companions(path).temporary()
     try:
         with open(temporary, "x+b") as file:
@@ -380,7 +382,7 @@ def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterato
             os.unlink(temporary)
         raise
     if os.name == "posix":
-        with contextlib.suppress(OSError):  # some folders may be written to, but not read
+        with contextlib.suppress(OSError):  # some folders are writable, but not readable
             folder = os.open(path.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -389,7 +391,7 @@ def replacing(path: Path, keep: str | os.PathLike[str] | None = None) -> Iterato
 
 
 def _keep(path: Path, other: Path) -> None:
-    """Give the file the name `other`; as a second one if the file system can, so that `path` is there at any time."""
+    """Give the file the name `other`, as a second name if the file system allows it, so that `path` always exists."""
     with contextlib.suppress(FileNotFoundError):
         other.unlink()
     try:
@@ -399,7 +401,7 @@ def _keep(path: Path, other: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the temporary files that killed processes left when they wrote `path`."""
-    with contextlib.suppress(OSError):  # some folders may be written to, but not read
+    """Remove the temporary files that killed processes left while writing `path`."""
+    with contextlib.suppress(OSError):  # some folders are writable, but not readable
         for leftover in Companions(path).temporaries():
             leftover.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a model forgets, so that memory stays bounded: its least important features, and names of no feature."""
+"""Forgetting, which bounds the memory: of the least important features, and of names without a feature."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ __all__ = ["Recency", "drop_column", "drop_forgotten_names", "most_important", "
 
 L = TypeVar("L", bound=Learner)
 
-RECENT = 0.98  # of what a feature scored before, at each forgetting
+RECENT = 0.98  # the share of a feature's score that is left at each forgetting
 
 
 @dataclass(frozen=True)
 class Recency:
-    """How often features occurred lately, at the last forgetting, for those that were kept, in their order.
+    """Recent occurrences of features at the last forgetting, for the features that were kept, in their order.
 
-    The score of a feature is how often it occurred since then, plus `RECENT` times its score before. So a feature that
-    was common once makes room for one that is common now. (As in LFU with aging: Robinson and Devarakonda, Data cache
-    management using frequency-based replacement, SIGMETRICS 1990.)
+    The score of a feature is the number of its occurrences since then, plus `RECENT` times its previous score. So a
+    feature that was common in the past makes room for one that is common now. (As in LFU with aging: Robinson and
+    Devarakonda, Data cache management using frequency-based replacement, SIGMETRICS 1990.)
     """
 
-    counts: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # an example now counts 1
+    counts: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # in units of an example now
     scores: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     n_iterations: int = 0
 
     def scores_now(self, counts: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-        """The scores of all features, new ones last, given their counts now, and what share is left of those before."""
+        """The scores of all features, new ones last, given their counts now and the share that is left of earlier
+        counts.
+        """
         scores, known_scores = counts.copy(), counts[: len(self.counts)]
         since = gained(known_scores, self.counts.astype(float) * share)
         scores[: len(known_scores)] = RECENT * self.scores.astype(float) + since
@@ -49,7 +51,7 @@ class Recency:
 
     @classmethod
     def from_state(cls, state: State, n_iterations: int, n_features: int) -> Recency:
-        """A ValueError or a TypeError says that it cannot have been written."""
+        """Restore from a state; raise a ValueError or a TypeError if no model can have written it."""
         counts, scores = (state[name] for name in ("recent_counts", "recent_scores"))
         if any(column.dtype != np.float32 for column in (counts, scores)):
             raise TypeError("recent counts and scores must be in single precision")
@@ -63,11 +65,11 @@ class Recency:
 def most_important(
     importance: NDArray[np.float64], keys: NDArray[np.int64], names: Sequence[Any], n: int
 ) -> NDArray[np.bool_]:
-    """Which features are the `n` most important. Among equals, up to rounding, smaller keys come first; a named
-    feature, whose key depends on the order of the stream, has the hash of its name instead.
+    """A mask of the `n` most important features. Among equal features, up to rounding, smaller keys come first. The key
+    of a named feature depends on the order of the stream, so the hash of its name is used.
     """
     of_features = exact_halves(importance)
-    most = np.partition(of_features, -n - 1)[-n - 1]  # of those that are forgotten
+    most = np.partition(of_features, -n - 1)[-n - 1]  # the largest that is forgotten
     mask: NDArray[np.bool_] = of_features > most
     equal = np.flatnonzero(of_features == most)
     ranks = keys[equal]
@@ -89,20 +91,20 @@ def name_hash(name: object) -> int:
     """A hash of a name, the same in every process."""
     try:
         text = repr(name)
-    except ValueError:  # an int of more digits than Python writes
+    except ValueError:  # an int with more digits than Python writes
         text = repr(pack(name))
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=7).digest())
 
 
 def exact_halves(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers rounded to 40 bits, so that those that should be equal mostly are."""
+    """Numbers rounded to 40 bits, so that numbers that should be equal nearly always are."""
     mantissa, exponent = np.frexp(x)
     rounded: NDArray[np.float64] = np.ldexp(np.round(np.ldexp(mantissa, 40)), exponent - 40)
     return rounded
 
 
 def drop_forgotten_names(state: State, vocabulary: Vocabulary) -> State:
-    """Forget the names that no key of the state stands for, and return the state with the new keys of the others."""
+    """Forget the names that no key of the state stands for. Return the state with the new keys of the other names."""
     of_keys = [name for name in ("keys", "buffer_keys") if name in state]
     used = np.unique(np.concatenate([state[name][state[name] >= FIRST_NAME] for name in of_keys]))
     names = vocabulary.names
@@ -115,12 +117,14 @@ def drop_forgotten_names(state: State, vocabulary: Vocabulary) -> State:
 
 
 def drop_column(learner: L, column: int) -> L:
-    """A learner like this one of several classes, without one of them; those after it move up by a number."""
+    """A learner like this one of several classes, but without one of them. The later classes get the next lower
+    number.
+    """
     new_learner = type(learner)(**learner.parameters)
     new_learner.set_state(learner.get_state())
     new_learner.flush()
     is_last, state = new_learner.n_columns == 1, new_learner.declaration.drop_column(new_learner.get_state(), column)
-    if is_last:  # no class is left for features to say anything of
+    if is_last:  # without classes, features are of no use
         state = selected(new_learner.declaration, state, np.zeros(len(state["keys"]), bool))
     new_learner.set_state(state)
     return new_learner

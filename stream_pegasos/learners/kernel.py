@@ -1,4 +1,4 @@
-"""Pegasos with a kernel: no weights, but coefficients of the examples that violated the margin; in NumPy."""
+"""Pegasos with a kernel, in NumPy: instead of weights it has coefficients of the examples that violated the margin."""
 
 from __future__ import annotations
 
@@ -38,28 +38,37 @@ Kernel = Callable[[dict[Any, float], dict[Any, float]], float]
 class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Support vector machine with a kernel, trained by Pegasos, one example at a time.
 
-    At step t the weights, which are never formed, are w = 1/(λ(t + t0)) Σ α y φ(x) over the support vectors, the
-    examples that violated the margin; α counts how often. With a `budget`, of one too many that with the smallest
-    ‖α φ(x)‖ is removed. `support_vectors` are dicts by the names of features; `dual_coef` is α·y.
+    At step t the weights, which are never computed, are w = 1/(λ(t + t0)) Σ α y φ(x). The sum is over the support
+    vectors, the examples that violated the margin; α counts how often. If a `budget` is exceeded, the support vector
+    with the smallest ‖α φ(x)‖ is removed. `support_vectors` are dicts by the names of features; `dual_coef` is α·y.
 
     Parameters
     ----------
-    l2, t0
-        The regularisation λ, from 1e-30 to 1e30; and how many steps count as already taken, at least 0.
-    kernel
+    l2 : float, default 1e-4
+        The regularisation λ, from 1e-30 to 1e30.
+    t0 : float, default 0.0
+        The number of steps that count as already taken, at least 0.
+    kernel : {"linear", "polynomial", "rbf"} or callable, default "rbf"
         `"linear"` ⟨x, z⟩, `"polynomial"` (γ⟨x, z⟩ + coef0)^degree, `"rbf"` exp(−γ‖x − z‖²), or a function of two dicts
         (without features that are 0), which must be symmetric and positive semidefinite (Mercer).
-    gamma, coef0, degree
-        γ, above 0; the constant in the polynomial, at least 0, and its degree, from 1 to 100.
-    budget
-        The largest number of support vectors, at least 1; `None` for no bound.
-    class_weight, pos_label
-        As those of a `PegasosClassifier`.
+    gamma : float, default 1.0
+        γ, from 1e-30 to 1e30.
+    coef0 : float, default 1.0
+        The constant in the polynomial, from 0 to 1e30.
+    degree : int, default 3
+        The degree of the polynomial, from 1 to 100.
+    budget : int or None, default None
+        The largest number of support vectors, at least 1; `None` for no limit.
+    class_weight : dict, {"balanced", "sqrt"} or None, default None
+        As for `PegasosClassifier`.
+    pos_label : bool, int, str or None, default None
+        As for `PegasosClassifier`.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of another type or out of its range, or the kernel gives no number of at most 1e200 in size.
+        If a parameter has a wrong type or is out of its range, or if the kernel returns no number, or one above 1e200
+        in size.
 
     References
     ----------
@@ -101,7 +110,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         self.l2, self.t0, self.kernel, self.gamma, self.coef0, self.degree = l2, t0, kernel, gamma, coef0, degree
         self.budget, self.class_weight, self.pos_label = budget, class_weight, pos_label
         learner = KernelLearner(kernel, *map(float, (l2, t0, gamma, coef0)), int(degree), int(budget or 0))
-        # Watched, as a step that fails is undone as a whole.
+        # Watched, because a step that fails is undone as a whole.
         self._set_up(learner, Labels(pos_label=pos_label, most=2, counts_alone=True), class_weight, watched=True)
 
     @property
@@ -121,25 +130,25 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         before, names = self.learner.copied(), self.vocabulary.names
         try:
             return super()._learn_targets(*args, **kwargs)
-        except BaseException:  # perhaps of the kernel's, which may fail for an example in the middle
+        except BaseException:  # for example from the kernel, which may fail in the middle
             self.learner = before
             self.vocabulary.set_names(names)
             raise
 
 
-SAME = 1e-9  # sizes that differ by less than this share are the same
-LARGEST_SIMILARITY = 1e200  # with which, and with the largest coefficients, no margin overflows
+SAME = 1e-9  # sizes with a smaller relative difference are the same
+LARGEST_SIMILARITY = 1e200  # so that no margin overflows, even with the largest coefficients
 
 
-# Where each support vector begins, and the last one ends; columns and values of features, with one of value 0 behind
-# all; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
+# The begin of each support vector, and the end of the last; columns and values of features, with one of value 0 at the
+# end; β = α y, ⟨z, z⟩ and K(z, z), a row each; and dicts for a kernel that is a function.
 SupportVectors = tuple[
     NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], list[dict[Any, float]]
 ]
 
 
 class KernelLearner(Learner, is_rule=False):
-    """The rule. Support vectors are replaced in one assignment: a step is taken whole or not at all."""
+    """The rule. One assignment replaces all support vectors: a step is taken as a whole or not at all."""
 
     declaration = Declaration(
         (
@@ -164,11 +173,11 @@ class KernelLearner(Learner, is_rule=False):
     def __init__(self, kernel: str | Kernel, l2: float, t0: float, *options: Any) -> None:
         super().__init__()
         self._kernel, self._l2, self._t0, (*self._options, self._budget) = kernel, l2, t0, options
-        self._columns: dict[int, int] = {}  # of keys, in their order; some may be of no support vector
+        self._columns: dict[int, int] = {}  # by key, in their order; some may belong to no support vector
         self._vectors: SupportVectors = np.zeros(1, np.int64), np.full(1, -1), np.zeros(1), np.zeros((3, 0)), []
 
     def copied(self) -> Self:
-        """This learner as it is now, whatever it learns later."""
+        """A copy of this learner that later learning does not change."""
         with self._alone():
             copied = copy.copy(self)
         copied._is_busy = False
@@ -186,7 +195,7 @@ class KernelLearner(Learner, is_rule=False):
         keys = [key for key, value in zip(row.keys, row.values, strict=True) if value]
         values = row.factor * np.array([value for value in row.values if value], np.float64)
         ends, columns, coefficients, (betas, squares, _), vectors = self._vectors
-        x = np.zeros(len(self._columns) + 1)  # the last one is for features of no support vector
+        x = np.zeros(len(self._columns) + 1)  # the last entry is for features of no support vector
         x[[self._columns.get(key, -1) for key in keys]] = values
         products = np.add.reduceat(x[columns] * coefficients, ends[:-1])
         products[ends[1:] == ends[:-1]] = 0.0
@@ -218,10 +227,10 @@ class KernelLearner(Learner, is_rule=False):
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
         self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_LESSON))
-        self.n_iterations += 1  # first, since there are never more support vectors than steps
+        self.n_iterations += 1  # first, because there may not be more support vectors than steps
         if y * scored.margins[0] >= 1.0:
             return False
-        if len(self._columns) > 2 * len(self._vectors[1]) + 64:  # forget those of no support vector
+        if len(self._columns) > 2 * len(self._vectors[1]) + 64:  # forget the columns of no support vector
             self.set_state(self.get_state())
         keys, values, products, square, itself, named = scored.values
         (ends, columns, coefficients, numbers, vectors), n = self._vectors, len(self)
@@ -232,7 +241,7 @@ class KernelLearner(Learner, is_rule=False):
             rows = slice(ends[j], ends[j + 1])
             i = j if dict(zip(columns[rows].tolist(), coefficients[rows].tolist(), strict=True)) == x else i
         new, names = np.array([[weight * y + numbers[0, i : i + 1].sum()], [square], [itself]]), [named]
-        if i == n and 0 < self._budget <= n:  # the first of the smallest, which are equal up to rounding, goes
+        if i == n and 0 < self._budget <= n:  # remove the first of the smallest; these are equal up to rounding
             sizes = np.append(numbers[0] ** 2 * numbers[2], new[0] ** 2 * new[2])
             i = int((sizes <= sizes.min() * (1.0 + SAME)).argmax())
             if i == n:

@@ -1,4 +1,4 @@
-"""What a label is, as a text, a number or a truth value, alone and beside labels that are known."""
+"""The meaning of labels: as a text, a number or a truth value, alone and beside known labels."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from collections.abc import Callable, Iterable
 from stream_pegasos.common.checks import must_be
 
 Label = bool | int | str
-# What is predicted: nothing before the first label; of a model of several labels, whether each holds.
+# A prediction: `None` before the first label; for several labels, whether each holds.
 Prediction = Label | dict[Label, bool] | None
-LONGEST_LABEL = 200  # characters of a new one that a stream or the service may bring
-LEAST_TYPED = 3  # letters of labels of which one may be a slip for another
+LONGEST_LABEL = 200  # characters of a new label from a stream or the service
+LEAST_TYPED = 3  # letters of labels that may be misspelt forms of each other
 
 # The texts of false and true.
 TRUTHS = (("false", "true"), ("False", "True"), ("FALSE", "TRUE"))
 _is_integer = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})").fullmatch
-_is_whole_float = re.compile(r"([+-]?(?:0|[1-9][0-9]{0,15}))\.0+").fullmatch  # 1.0, as pandas writes 1 beside a gap
-MOST_EXACT = 2**53 - 1  # of floats that tell which integer was written: 2**53 is also what its neighbour becomes
+_is_whole_float = re.compile(
+    r"([+-]?(?:0|[1-9][0-9]{0,15}))\.0+"
+).fullmatch  # 1.0: pandas writes 1 like this beside a missing value
+MOST_EXACT = 2**53 - 1  # the largest exact integer of a float: 2**53 + 1 also becomes 2**53
 
 
 def label_of(text: str) -> Label | None:
-    """The label that a text spells alone; see `label_meant`."""
+    """The label that a text spells by itself; see `label_meant`."""
     text = text.strip()
     if _is_integer(text):
         return int(text)
@@ -31,7 +33,7 @@ def label_of(text: str) -> Label | None:
 
 
 def label_meant(value: object, known_labels: Iterable[Label | None] = ()) -> Label | None:
-    """The label that is meant, alone or beside labels that are known; `None` where there is none.
+    """The label that a value means, alone or beside known labels; `None` if it means none.
 
     | given | alone | beside known labels |
     |---|---|---|
@@ -45,18 +47,18 @@ the same truth value: of `bool`, 0 or 1, or a text; a new one is written as the 
 as above |
     | `True`, `False` | the `bool` | the known `bool` or number that equals it, else as `"true"` |
 
-    Where several known labels read the same and none of them equals what is given, the first is meant. Labels that a
-    user lists, as by --labels, are written as known labels are; where none of these has a truth value, as the first
-    label with one that comes.
+    If several known labels read the same and none of them equals the value, the first is meant. Labels that a user
+    lists, for example by --labels, are written like the known labels; if none of these has a truth value, like the
+    first label with one that comes.
 
-    Known are the labels of the model as a stream begins, so within a stream for a new model `true` and `"true"`, which
-    only JSON and Parquet tell apart, are two labels. What a program hands to an estimator is not read so: there 7 and
-    `"7"` are two labels, and a scalar of NumPy is the label of Python that equals it.
+    The known labels are those of the model when a stream begins. So in a stream for a new model, `true` and `"true"`
+    are two labels; only JSON and Parquet distinguish them. Labels that a program passes to an estimator are not read
+    like this: there 7 and `"7"` are two labels, and a NumPy scalar is the Python label that equals it.
 
     Raises
     ------
     ValueError
-        If it is a float that is no integer below 2**53, or no label at all.
+        If the value is a float that is no integer below 2**53, or no label at all.
 
     Examples
     --------
@@ -69,7 +71,7 @@ as above |
 
 
 def look_alike(label: Label, known_labels: Iterable[Label | None]) -> Label | None:
-    """The known label that a text equals but for case, blanks and characters that nobody sees; `None` without one.
+    """The known label that differs from a text only by case, white space and invisible characters; `None` without one.
 
     Examples
     --------
@@ -84,8 +86,8 @@ def look_alike(label: Label, known_labels: Iterable[Label | None]) -> Label | No
 
 
 def one_slip_away(label: Label, known_labels: Iterable[Label | None]) -> Label | None:
-    """The known label that a text becomes by one slip of the keyboard: a letter too many, missing, or another one, or
-    two that are swapped; `None` without one. Labels of fewer than three letters, and digits, are never slips.
+    """The known label that differs from a text by one typing error: a letter that is added, missing or wrong, or two
+    that are swapped; `None` without one. Labels of fewer than three letters, and digits, never count as errors.
 
     Examples
     --------
@@ -110,7 +112,7 @@ def _is_slip(typed: str, known_text: str) -> bool:
 
 
 def label_shape(text: str) -> str:
-    """A text without case, blanks and characters that nobody sees."""
+    """A text in lower case, without white space and invisible characters."""
     if text.isascii() and text.isprintable():
         return text.replace(" ", "").lower()
     folded = unicodedata.normalize("NFKC", text).casefold()
@@ -124,7 +126,7 @@ def known_label(value: object, known_labels: Iterable[Label | None]) -> Label | 
 
 
 class LabelsMeant:
-    """`label_meant` beside labels that stay the same; `listed` are the only ones that are taken, `None` for any."""
+    """`label_meant` beside a fixed set of known labels. Only `listed` labels are accepted, `None` for any."""
 
     def __init__(self, known_labels: Iterable[Label | None] = (), listed: Iterable[Label] | None = None) -> None:
         labels = [label for label in known_labels if label is not None]
@@ -141,25 +143,25 @@ class LabelsMeant:
         return (isinstance(label, str), label) in self._equal
 
     def too_long(self, label: Label | None, most: int = LONGEST_LABEL) -> str | None:
-        """What is wrong with a new label of too many characters, if anything."""
+        """The fault of a new label that is too long; `None` if there is none."""
         if not isinstance(label, str) or len(label) <= most or self.knows(label):
             return None
         return f"a label must have at most {most:,} characters, got {len(label):,}"
 
     @property
     def listed(self) -> tuple[Label, ...] | None:
-        """The labels that are taken, as they are to be written; `None` for any."""
+        """The accepted labels, as they are to be written; `None` for any."""
         return None if self._listed is None else tuple(written_like(label, self._truth) for label in self._listed)
 
     def not_taken(self, label: Label, show: Callable[[Label], str] = repr) -> str | None:
-        """What is wrong with a label that was meant, if it is none of the listed ones."""
+        """The fault of a label that is not listed; `None` if it is accepted."""
         if self.takes(label):
             return None
         return f"label must be one of {', '.join(map(show, self.listed or ()))}, got {show(label)}"
 
     def takes(self, label: Label) -> bool:
-        """Whether a label is one of the listed; all with a truth value are written as the known or the first one asked
-        for.
+        """Whether a label is accepted. All labels with a truth value are written like the known one or the first one
+        checked.
         """
         if self._listed is None:
             return True
@@ -208,7 +210,7 @@ ALONE = LabelsMeant()
 
 
 def _reading(label: Label) -> Label | None:
-    """What labels that read the same have in common: a text is the integer or the truth value that it spells."""
+    """The common value of labels that read the same: a text gives the integer or the truth value that it spells."""
     if isinstance(label, str):
         return next((bool(pair.index(label)) for pair in TRUTHS if label in pair), label_of(label))
     return label
@@ -223,13 +225,13 @@ def read_truth(label: Label | None) -> bool | None:
 
 
 def all_ways_of_writing(label: Label) -> set[Label]:
-    """The labels that may be what is meant by this one: itself and, of a truth value, as `written_like` writes it."""
+    """The labels that can be meant by this one: itself and, for a truth value, all forms of `written_like`."""
     truth = read_truth(label)
     return {label} if truth is None else {label, truth, *(pair[truth] for pair in (*TRUTHS, ("0", "1")))}
 
 
 def written_like(label: Label, other: Label | None) -> Label:
-    """A label with a truth value, written as `other` is: as a bool, a number or a text; any other label as it is."""
+    """A label with a truth value, in the form of `other`: a bool, a number or a text; any other label unchanged."""
     truth = read_truth(label)
     if truth is None or isinstance(other, bool):
         return label if truth is None else truth

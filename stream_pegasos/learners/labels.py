@@ -1,4 +1,4 @@
-"""The labels of a model, their numbers, and which of two labels is the positive one."""
+"""The labels of a model, their numbers, and the positive one of two labels."""
 
 from __future__ import annotations
 
@@ -39,27 +39,29 @@ from stream_pegasos.learners.probabilities import (
 
 @dataclass
 class Labels:
-    """The labels of a model, numbered as they came; the one with the largest margin is predicted.
+    """The labels of a model, numbered in order of arrival. The label with the largest margin is predicted.
 
-    One of two is the positive one, for which a single number above 0 stands: that of `pos_label`; without it `True`, 1
-    beside 0 or −1, "true" beside "false"; else the second, which `needs_positive` refuses, as a decision rests on it.
+    One of two labels is the positive one: a single score above 0 stands for it. It is `pos_label`; or `True`, 1 beside
+    0 or −1, "true" beside "false"; or else the second label. With `needs_positive` the second label is not enough,
+    because a decision depends on it.
     """
 
     known: tuple[Label, ...] = ()
-    pos_label: Label | None = None  # the positive one, once it is named or two labels say which it is
+    pos_label: Label | None = None  # the positive label, if named or clear from the labels
     needs_positive: bool = False
-    by_label: bool = False  # whether even two classes have a score each
-    most: int | None = None  # how many labels there may be
-    names_opposite: bool = True  # whether a truth value, as the first label, makes the other one known, too
-    # How many examples of a truth value were learned before any other label came, infinite until then. Where that is
-    # counted, no probability from before is surer than by Laplace's rule.
+    by_label: bool = False  # whether each of two classes has its own score
+    most: int | None = None  # the largest number of labels
+    names_opposite: bool = True  # whether a truth value as the first label makes its opposite known
+    # The number of examples of a truth value before any other label, infinite until another comes. If it is counted, no
+    # probability before is surer than by Laplace's rule.
     n_alone: float = 0.0
     counts_alone: bool = False
-    positive: int = field(init=False)  # the number of the positive class; that of the next class where it is to come
-    # Where an example has a single score, the negative and the positive label, `None` for one to come; else nothing.
+    positive: int = field(init=False)  # number of the positive class, or of the next class if it has not come
+    # The negative and the positive label if an example has a single score, `None` for a label that has not come; else
+    # empty.
     pair: tuple[Label | None, ...] = field(init=False)
     targets: dict[Any, float] = field(init=False)  # the number of each label
-    choices: tuple[Label | None, ...] = field(init=False)  # what to predict for each number, the last for −1
+    choices: tuple[Label | None, ...] = field(init=False)  # the prediction for each number, the last for −1
 
     def __post_init__(self) -> None:
         if self.pos_label is not None:
@@ -67,7 +69,7 @@ class Labels:
         self.targets = {label: float(number) for number, label in enumerate(self.known)}
         self.positive = self._find_positive()
         self.pair = self._find_pair()
-        # Two classes may share a column before one or both have come. River expects False of a model for two alone.
+        # Two classes may share a column before one or both have come. River expects False of an untrained binary model.
         nothing = False if self.most == 2 and self.pos_label is None and not self.known else None
         self.choices = (*((self.known * 2)[: max(len(self.known), 2)] or (nothing, nothing)), nothing)
 
@@ -90,17 +92,19 @@ class Labels:
         return (pair[1], pair[0]) if self.positive == 0 else (pair[0], pair[1])
 
     def find_target(self, y: object) -> float | None:
-        """The number of a label that is known."""
+        """The number of a known label."""
         return self.targets.get(y) if type(y) in PLAIN else None
 
     def label_from_target(self, number: float) -> Label:
         return self.known[int(number)]
 
     def add_labels(self, y: Sequence[Any]) -> Self:
-        """Labels that know those in `y` too."""
+        """The labels, with the new labels in `y` added."""
         new_labels, distinct_labels = self, [*dict.fromkeys(map(check_label, distinct(y)))]
         for label in distinct_labels:
-            if new_labels.most is None and len(new_labels.known) > 1:  # only the first two settle anything
+            if (
+                new_labels.most is None and len(new_labels.known) > 1
+            ):  # only the first two labels change more than `known`
                 new = [label for label in distinct_labels if label not in new_labels.targets]
                 return replace(new_labels, known=(*new_labels.known, *new)) if new else new_labels
             if label not in new_labels.targets:
@@ -124,21 +128,21 @@ class Labels:
         is_settled = len(new_labels.known) == 2 and new_labels.pair
         return (
             replace(new_labels, pos_label=new_labels.pair[1]) if is_settled else new_labels
-        )  # which another class does not change
+        )  # another class does not change this
 
     def joined(self, other_labels: Sequence[Labels]) -> Self:
-        """The labels of all models that continued from this one's."""
+        """The labels of this model and of all models that continued from it."""
         all_labels: list[Labels] = [self, *other_labels]
         named = next((labels.pos_label for labels in all_labels if labels.pos_label is not None), None)
         known_labels = [
             label for labels in all_labels for label in labels.known
-        ]  # with the opposite, unless one forgot it
+        ]  # with the opposite, unless a model forgot it
         new_labels = replace(self, pos_label=named, names_opposite=False).add_labels(known_labels)
         n_alone = math.inf if all(labels.n_alone == math.inf for labels in all_labels) else 0.0
         return replace(new_labels, n_alone=n_alone, names_opposite=all(labels.names_opposite for labels in all_labels))
 
     def without(self, label: Label) -> Self:
-        """The other labels; those after this one move up by a number."""
+        """The labels without this one. The later labels get the next lower number."""
         remaining = tuple(other for other in self.known if other != label)
         return replace(self, known=remaining, n_alone=0.0, names_opposite=False)
 
@@ -146,7 +150,7 @@ class Labels:
         return self.choices[np.argmax(margins) if len(margins) else -1]
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
-        """The predicted labels: those with the numbers `decided` or, without these, with the largest margins."""
+        """The predicted labels: by the numbers in `decided` or, without these, by the largest margins."""
         numbers = largest(margins) if decided is None else decided
         choices = self.choices[:-1] if self.known and (numbers >= 0).all() else self.choices
         labels: NDArray[Any] = label_array(choices)[numbers]
@@ -160,13 +164,13 @@ class Labels:
         result = probabilities_one(margins, calibrated)
         if self.n_alone == math.inf and len(self.known) == 2:
             result = bounded_by_laplace(np.array([result]), n_learned)[0].tolist()
-        # Another thread may just have met a class that has no column yet.
+        # Another thread may have met a class that has no column yet.
         return dict(zip(self.known, result, strict=False))
 
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: NumberLearned
     ) -> tuple[tuple[Label | None, ...], Floats]:
-        """The labels, and the probabilities of each example. Labels that came since share what was left for others."""
+        """The labels, and the probabilities of each example. Newer labels share the rest that was left for others."""
         if len(self.known) < 2:
             return for_each(self._few_probabilities(n_learned), len(margins))
         result = fill_single_class(probabilities_many(margins, calibrated), margins, n_learned)
@@ -177,7 +181,9 @@ class Labels:
         return self.known[: margins.shape[1]], result
 
     def _few_probabilities(self, n_learned: NumberLearned) -> dict[Any, Any]:
-        """The probabilities while fewer than two are known. Of a model for two alone River expects that of `True`."""
+        """The probabilities while fewer than two labels are known. River expects the one of `True` from a
+        binary model.
+        """
         if not self.known:
             return {} if self.choices[-1] is None else {False: 0.5, True: 0.5}
         (only,) = self.known
@@ -187,7 +193,9 @@ class Labels:
         return laplace_single_class(only, n_learned, other)
 
     def scores_many(self, margins: Floats) -> Floats:
-        """Of two classes half the distance of the positive margin above the other; else the margin of each class."""
+        """With two classes, half the difference between the positive margin and the other; else the margin of each
+        class.
+        """
         if not self.pair:
             return margins
         pair_margins = margins
@@ -196,14 +204,14 @@ class Labels:
             pair_margins[:, : margins.shape[1]] = margins
             pair_margins = np.where(
                 np.isfinite(pair_margins), pair_margins, -pair_margins[:, ::-1]
-            )  # of a class to come, the mirror of the other
+            )  # the margin of a class that has not come mirrors the other
             pair_margins[np.isinf(pair_margins)] = 0.0
         positive = min(self.positive, 1)
         scores: Floats = (pair_margins[:, positive] - pair_margins[:, 1 - positive]) / 2.0
         return scores
 
     def score(self, margins: Margins) -> float | dict[Label, float]:
-        """What `scores_many` gives for one example; where each class has a score, by label."""
+        """The result of `scores_many` for one example; a dict by label if each class has a score."""
         if not self.pair:
             return dict(zip(self.known, map(float, margins), strict=False))
         lead = (margins[1] - margins[0]) / 2.0 if len(margins) == 2 else -margins[0] if len(margins) else 0.0
@@ -236,7 +244,7 @@ class Labels:
 
 
 class ThirdLabelError(ValueError):
-    """A third label came, where two are known."""
+    """A third label came for a model of two labels."""
 
     def __init__(self, label: Label, negative: Label | None, positive: Label | None) -> None:
         super().__init__(label, negative, positive)
@@ -251,16 +259,16 @@ class ThirdLabelError(ValueError):
 
 
 class PositiveLabelError(ValueError):
-    """A decision rests on which label is the positive one, and nothing says which it is."""
+    """A decision needs the positive label, but it is unknown."""
 
 
-# After so many messages, the share of these that may have brought a new label. Of 300 messages of 251 classes in random
-# order some 175 do, of 500 classes some 225.
+# The number of messages after which a warning is possible, and the share of them that may have a new label. Of 300
+# messages of 251 classes in random order, about 175 have one; of 500 classes, about 225.
 MANY_MESSAGES, MOST_NEW = 300, 0.8
 
 
 def told_of_labels(labels: Labels, n_learned: int) -> bool:
-    """Warn where most of many messages brought a label of their own, as no classes do; return whether it was."""
+    """Warn if most of many messages have a label of their own, unlike classes. Return whether there was a warning."""
     n = len(labels.classes)
     if n_learned < MANY_MESSAGES or n <= MOST_NEW * n_learned:
         return False
@@ -275,7 +283,7 @@ def told_of_labels(labels: Labels, n_learned: int) -> bool:
 
 
 def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
-    """Warn of each new label that a known one equals but for case, blanks and characters that nobody sees."""
+    """Warn of each new label that differs from a known one only by case, white space and invisible characters."""
     if labels.classes == before.classes:
         return
     shapes = {label_shape(label): label for label in reversed(before.classes) if isinstance(label, str)}
@@ -290,11 +298,11 @@ def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
 
 
 def unmet_labels(options: object, labels: Labels) -> dict[Label, str]:
-    """The labels that options of an estimator name and that have not come, each with the option."""
+    """The labels in options of an estimator that have not come, each with its option."""
     unmet: dict[Label, str] = {}
     for option in ("class_weight", "threshold", "max_false_positive_rate"):
         label_options = vars(options).get(option)
-        if isinstance(label_options, Mapping):  # one of weight 0 is never brought
+        if isinstance(label_options, Mapping):  # a label of weight 0 never comes
             unmet |= {
                 label: option for label, number in label_options.items() if number and label not in labels.targets
             }
@@ -310,41 +318,41 @@ def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
 
 
 def are_clear(labels: Iterable[Label | None]) -> bool:
-    """Whether the labels themselves say which is the positive one."""
+    """Whether the labels themselves show which one is positive."""
     label_set = set(labels)
     return label_set <= {0, 1} or label_set <= {-1, 1} or any(label_set <= {false, true} for false, true in TRUTHS)
 
 
 LabelColumn = Sequence[Any] | NDArray[Any]  # the labels of examples
 
-FEW_LABELS = 16  # an array with no more is searched for each label in turn
+FEW_LABELS = 16  # an array with at most this many labels is searched for each of them
 
 
 def targets_many(labels: Labels, y: object) -> tuple[Labels, Floats]:
-    """The labels with any new ones in `y`, and the target of each."""
+    """The labels with any new ones in `y`, and the target of each example."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
         numbers = range(int(y.min()), int(y.max()) + 1)
-        if numbers.stop - numbers.start <= FEW_LABELS:  # which len() cannot say of a range beyond 2**63
+        if numbers.stop - numbers.start <= FEW_LABELS:  # len() fails for a range beyond 2**63
             return targets_of_few(labels, y, numbers)
     values = label_list(y)
     try:
         targets = target_array(values, labels.targets)
-    except (TypeError, ValueError):  # some are not even hashable, which add_labels says of them by name
+    except (TypeError, ValueError):  # some are not hashable; add_labels names them in its error
         targets = None
     if targets is not None:
         return labels, targets
     new = labels.add_labels(values)
     targets = target_array(values, new.targets)
-    if targets is None:  # some are of another type, such as an Enum
+    if targets is None:  # some have another type, such as an Enum
         targets = target_array([*map(check_label, values)], new.targets)
         assert targets is not None
     return new, targets
 
 
 def targets_of_few(labels: Labels, y: NDArray[Any], numbers: range) -> tuple[Labels, Floats]:
-    """What `targets_many` gives for an array of few numbers, without a Python object for each example."""
+    """The result of `targets_many` for an array with few numbers, without a Python object for each example."""
     holds = {int(is_label.argmax()): is_label for is_label in (y == number for number in numbers) if is_label.any()}
-    firsts = sorted(holds)  # as they came
+    firsts = sorted(holds)  # in order of arrival
     labels, first_targets = targets_many(labels, [y[first].item() for first in firsts])
     targets = np.zeros(len(y))
     for first, target in zip(firsts, first_targets, strict=True):
@@ -353,7 +361,7 @@ def targets_of_few(labels: Labels, y: NDArray[Any], numbers: range) -> tuple[Lab
 
 
 def largest(numbers: Floats) -> NDArray[np.intp]:
-    """The place of the largest number in each row; −1 where all are −inf."""
+    """The place of the largest number in each row; −1 if all are −inf."""
     if not numbers.shape[1]:
         return np.full(len(numbers), -1)
     best = numbers.argmax(axis=1)
@@ -361,7 +369,7 @@ def largest(numbers: Floats) -> NDArray[np.intp]:
 
 
 def distinct(y: Sequence[Any]) -> Iterable[Any]:
-    """Each label once, unless some are of other types, which `check_label` is to see."""
+    """Each label once; all labels if some have other types, for `check_label` to examine."""
     return dict.fromkeys(y) if are_plain(y) else y
 
 
@@ -374,23 +382,25 @@ def label_list(y: object) -> list[Any]:
 
 
 def is_time(y: object) -> bool:
-    """Whether these are times or durations of NumPy's, which it may make integers of."""
+    """Whether a value is a NumPy time or duration, or an array of these; NumPy may convert them to integers."""
     return isinstance(y, (np.generic, np.ndarray)) and y.dtype.kind in "mM"
 
 
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
-    """The labels as an array that holds them as they are; texts as objects, or each took the room of the longest."""
+    """The labels as an array without conversion. Texts are objects; otherwise each would take the room of the
+    longest.
+    """
     if any(isinstance(label, str) for label in labels):
         return np.array(labels, object)
     array = np.array(labels)
-    # No dtype of NumPy's holds these as they are; float64, for one, rounds large integers.
+    # No NumPy dtype holds these labels unchanged; float64, for example, rounds large integers.
     if array.tolist() != list(labels) or [*map(type, array.tolist())] != [*map(type, labels)]:
         return np.array(labels, object)
     return array
 
 
 def check_label(y: object) -> Label:
-    """The label as a plain bool, int or str; NumPy's scalars and whole floats are taken too."""
+    """The label as a plain bool, int or str. NumPy scalars and whole floats are accepted, too."""
     label = y.item() if isinstance(y, np.generic) and not is_time(y) else y
     if isinstance(label, float):
         if not math.isfinite(label) or label != int(label):
@@ -398,6 +408,6 @@ def check_label(y: object) -> Label:
         return int(label)
     if isinstance(label, bool):
         return label
-    if isinstance(label, (int, str)):  # an Enum may be one of these, too
+    if isinstance(label, (int, str)):  # also an Enum of one of these types
         return int(label) if isinstance(label, int) else str.__str__(label)
     raise TypeError(must_be("a label", "a bool, an int or a str", y))

@@ -1,4 +1,4 @@
-"""What a classifier does with many examples: it learns them in turn, and what an interruption leaves is whole."""
+"""Learning of many examples in order. An interruption leaves the model in a valid state."""
 
 from __future__ import annotations
 
@@ -50,16 +50,20 @@ from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Learning"]
 
-# Rows that the engine gets in a call once features or names were forgotten; those after the next time are read again.
+# The number of rows in a call of the engine after features or names were forgotten; later rows are read again after the
+# next time.
 READ_AGAIN = 128
-# The margins that learning keeps at a time, where nobody asked for them: a number for each row and class.
+# The number of margins to keep at a time if the caller does not need them: one for each row and class.
 MOST_MARGINS = 1 << 21
-# The number of messages after which it is told of labels that options name and none had; how many labels are listed.
+# The number of messages after which labels are reported that options name but no message had; the largest number of
+# labels in that list.
 LABELS_AWAITED, MOST_NAMED = 500, 20
 
 
 class Batch(NamedTuple):
-    """Examples that are being learned: how many were learned before, and what scales features after all of them."""
+    """Examples during learning: the number of examples before them, their rows and weights, and the scaler after all of
+    them.
+    """
 
     n_before: int
     rows: Inputs
@@ -68,10 +72,10 @@ class Batch(NamedTuple):
 
 
 class Learning(Model):
-    """Adds learning, of one row or of many, and forgetting, so that memory stays bounded.
+    """A base class that adds learning, of one row or many, and forgetting, which bounds the memory.
 
-    After any exception, a `KeyboardInterrupt` too, the model is as if exactly the first `n_learned` rows had been
-    learned. The pure engine alone may leave the step half taken that is interrupted.
+    After any exception, also a `KeyboardInterrupt`, the model is in the state after exactly the first `n_learned` rows.
+    Only the pure engine may leave an interrupted step half done.
     """
 
     learner: Learner
@@ -81,16 +85,16 @@ class Learning(Model):
     is_direct: bool
     is_direct_with_weight: bool
     by_margin: bool
-    # Of numeric features, where these may come, and what the learner is in the middle of learning.
+    # The scaler of numeric features, if there may be some, and the batch that the learner is learning.
     _scaling: tuple[FeatureScaler, Batch | None] | None = None
     _is_watched: bool
     recency: Recency = Recency()
-    _told_of_labels: bool = False  # whether it was warned that labels look like no classes
-    _told_of_options: bool = True  # whether no option names a label that has not come, or it was warned of these
+    _told_of_labels: bool = False  # whether there was a warning that labels are unlike classes
+    _told_of_options: bool = True  # whether options name no unmet label, or there was a warning
 
     def _set_ways(self, watched: bool, by_margin: bool) -> None:
-        """Choose the shortcuts that nothing forbids, as `_set_up` says."""
-        # Whether an example may go straight to the learner, and with a weight of its own.
+        """Choose the shortcuts that are allowed, given the options of `_set_up`."""
+        # Whether an example may go directly to the learner; and whether it may with its own weight.
         self._is_watched = watched
         self.is_direct = (
             not self.class_weights.is_given
@@ -104,18 +108,22 @@ class Learning(Model):
         self.by_margin = by_margin
 
     def learn_all(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> None:
-        """Learn examples whose scores nobody asks for, so many at a time that these do not fill the memory."""
+        """Learn examples without returning scores, in parts, so that the scores do not fill the memory."""
         y, n = self._label_list(y), n_rows(rows)
         n_known = len(self.classes)
-        # No call brings more classes than rows, or than it has labels.
+        # No call adds more classes than it has rows, or distinct labels.
         size = n if n * (n_known + n) <= MOST_MARGINS else MOST_MARGINS // max(2, n_known + self._n_labels(y))
         if n <= size:
             self.learn_rows(encoder, rows, y, w)
             return
         w = _checked_weights(rows, y, w)
         self.check_labels(y, w)
-        encoder.check(rows)  # whatever is wrong has to show before the first is learned
-        before, has_told, self._told_of_labels = self.labels, self._told_of_labels, True  # which is for the whole call
+        encoder.check(rows)  # any fault must be raised before the first row is learned
+        before, has_told, self._told_of_labels = (
+            self.labels,
+            self._told_of_labels,
+            True,
+        )  # one warning for the whole call
         try:
             self._learn_parts(encoder, rows, y, w, max(1, size))
         finally:
@@ -124,8 +132,8 @@ class Learning(Model):
             self._tell_of_labels(before)
 
     def _tell_of_labels(self, before: Labels) -> None:
-        """Warn if a new label looks like a known one, and once if labels look like no classes; `before` were those of
-        before.
+        """Warn if a new label looks like a known one, and once if labels are unlike classes. `before` has the previous
+        labels.
         """
         tell_of_look_alikes(self.labels, before)
         self._told_of_labels = self._told_of_labels or told_of_labels(self.labels, self.n_learned)
@@ -137,14 +145,14 @@ class Learning(Model):
 
     @property
     def inner(self) -> Any:
-        """The classifier of which this one is made, whose rule and options it has; else itself."""
+        """The classifier inside this one, which has its rule and options; else this one itself."""
         return self
 
     def _unmet_labels(self) -> dict[Label, str]:
         return unmet_labels(self.inner, self.labels)
 
     def faults_of_options(self) -> list[str]:
-        """What is to be told, once, of options for labels that have not come: most likely they are misspelt."""
+        """Faults to report once: options for labels that have not come, which are probably misspelt."""
         if self._told_of_options:
             return []
         self._told_of_options = True
@@ -169,34 +177,34 @@ class Learning(Model):
                 raise PartlyLearnedError(begin, self.score_rows(encoder, some_rows(rows, 0, 0)), error) from error
 
     def _label_list(self, y: object) -> LabelColumn:
-        """The labels as a list, or as a plain array with an axis; a masked one would hide what is missing."""
+        """The labels as a list, or as a plain array with one axis; a masked array would hide its missing labels."""
         return y if isinstance(y, list) or (type(y) is np.ndarray and y.ndim == 1) else label_list(y)
 
     def _n_labels(self, y: LabelColumn) -> int:
         if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim == 1 and len(y):
             low = int(y.min())
-            if int(y.max()) - low < len(y):  # counted without a Python object for each
+            if int(y.max()) - low < len(y):  # counted without a Python object for each label
                 return int(np.count_nonzero(np.bincount(y.astype(np.int64) - low)))
-        with suppress(TypeError, ValueError):  # some are not even hashable, and will be refused
+        with suppress(TypeError, ValueError):  # some are not hashable, and will be refused
             return len({*self._each_label(y)})
         return 0
 
     def _each_label(self, y: Iterable[Any]) -> Iterable[Any]:
-        """The labels of examples, at least each once."""
+        """The labels of examples, each at least once."""
         return label_list(y)
 
     def _check_label(self, label: object) -> None:
-        """Check that it is a label; one of an example without weight is not brought, and may be any."""
+        """Check that this is a label. The label of an example without weight is not added, and may be any label."""
         check_label(label)
 
     def _brought(self, y: object, teaches: Iterable[bool]) -> list[Any]:
-        """The labels of the examples that teach, once all are checked to be labels."""
+        """The labels of the examples that teach, after all were checked."""
         values = label_list(y)
         for label in distinct(values):
             self._check_label(label)
         return [*compress(values, teaches)]
 
-    # The work on examples.
+    # Learning.
 
     def learn_row(self, encoder: Encoder, x: object, y: object, w: float) -> None:
         target = self.labels.find_target(y)
@@ -240,7 +248,9 @@ class Learning(Model):
             raw = self._learn_scaled(encoder, rows, labels, targets, weights)
             self.labels, self.class_weights.counts = labels, counts
             self._count_alone(taught.tolist() if labels.n_alone == math.inf else (), n_before)
-        except BaseException:  # a detector's or an interruption: what was learned before stays, with its labels alone
+        except (
+            BaseException
+        ):  # of a detector, or an interruption: earlier examples stay learned, with only their labels
             learned_targets = taught[: self.n_learned - n_before].tolist()
             learned = [labels.label_from_target(target) for target in learned_targets]
             self.labels, self.class_weights.counts = before.add_labels(learned), counts_before
@@ -254,7 +264,7 @@ class Learning(Model):
         return raw
 
     def _count_alone(self, targets: Sequence[float], n_before: int) -> None:
-        """Take note of when another label than the first truth value came, among examples that were learned."""
+        """Note when a label other than the first truth value came, among learned examples."""
         if self.labels.n_alone == math.inf:
             n = next((n for n, target in enumerate(targets) if target), None)
             if n is not None:
@@ -276,7 +286,7 @@ class Learning(Model):
 
     @property
     def scaler(self) -> FeatureScaler | None:
-        """What scales numeric features; it knows the examples that the learner has learned."""
+        """The scaler of numeric features, after the examples that the learner has learned."""
         if self._scaling is None:
             return None
         scaler, batch = self._scaling
@@ -299,7 +309,7 @@ class Learning(Model):
             self._set_ways(self._is_watched, self.by_margin)
 
     def _scaled_to_learn(self, rows: Inputs, weights: Floats) -> Any:
-        """The rows to be learned, each with its numeric features scaled as they are known before it."""
+        """The rows to learn, each with its numeric features scaled by the state before it."""
         before = self.scaler
         assert before is not None
         scaler = copy.copy(before)
@@ -321,13 +331,13 @@ class Learning(Model):
             self.set_scaler(self.scaler)
 
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
-        """How many examples are predicted before the first class is learned, and before the second is."""
+        """The number of examples predicted before the first class is learned, and before the second is."""
         n_known = len(self.labels.known)
         if n_known > 1:
             return 0, 0
         learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
         first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
-        if not n_known and first <= len(targets):  # a truth value makes the other one known, too
+        if not n_known and first <= len(targets):  # a truth value makes its opposite known
             known_then = self.labels.add_labels([labels.label_from_target(targets[first - 1])]).known
             second = first if len(known_then) > 1 else second
         return 0 if n_known else first, second
@@ -348,14 +358,14 @@ class Learning(Model):
         weights: Floats | None,
         parts: list[tuple[Floats, Floats]],
     ) -> None:
-        """Learn rows; the engine adds the scores from before to `parts`, whatever happens later."""
+        """Learn rows. The engine adds the scores from before learning to `parts`, even if an exception follows."""
         n_learned_rows, n = 0, len(targets)
-        end = n  # first all at once, since all are to be checked before any is learned
+        end = n  # first all at once, because all must be checked before one is learned
         while not parts or n_learned_rows < n:
             part, block = some_rows(rows, n_learned_rows, end), slice(n_learned_rows, end)
             block_weights = None if weights is None else weights[block]
             self.learner.predict_learn_many(encoder, part, targets[block], block_weights, parts)
-            # The engine stops after an example that brings too many features or names.
+            # The engine stops after an example that adds too many features or names.
             self.forget_least()
             if encoder.is_crowded(self.learner.n_held):
                 self.forget_names()
@@ -371,22 +381,24 @@ class Learning(Model):
         learner = drop_column(self.learner, self.labels.known.index(label))
         self.class_weights.forget(label)
         self.learner, self.labels, self.recency = learner, self.labels.without(label), Recency()
-        self.forget_least()  # as a mini-batch that waited has become a step
+        self.forget_least()  # because a waiting mini-batch has become a step
 
     def grow(self, n_known: int) -> None:
-        """Give each of the classes that are known a column of its own, where two share one."""
+        """Give each known class its own column, if two share one."""
         self.learner.grow()
         for number in range(self.learner.n_columns - 1, n_known - 1, -1):
             self.learner = drop_column(self.learner, number)
 
     def forget_names(self) -> None:
-        """Forget the names of no feature, and number the others anew."""
+        """Forget the names without a feature, and number the others again."""
         with self.lock:
             state = self.learner.get_state()
             self._replace(state, state, self.recency)
 
     def forget_least(self) -> None:
-        """Down to three quarters of `max_features` if there are more, and names if there are twice as many."""
+        """Drop the least important features, to three quarters of `max_features`, if there are more; and names, if
+        there are more than twice as many.
+        """
         most, learner = self.max_features, self.learner
         if most is None or (len(learner) <= most and self.vocabulary.size() <= 2 * most):
             return
@@ -401,7 +413,7 @@ class Learning(Model):
         self._replace(before, state, recency)
 
     def _replace(self, before: State, state: State, recency: Recency) -> None:
-        """Put a state, and the names that it needs, in the place of the one before: all or, interrupted, nothing."""
+        """Replace the state and the names that it needs, completely or, if interrupted, not at all."""
         names, recency_before = self.vocabulary.names, self.recency
         try:
             self.learner.set_state(drop_forgotten_names(state, self.vocabulary))
@@ -413,16 +425,16 @@ class Learning(Model):
             raise
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
-        """The importance of each feature in a state; the least important are forgotten first."""
+        """The importance of each feature in a state. The least important are forgotten first."""
         raise NotImplementedError
 
     def _recency(self, state: Mapping[str, Any], importance: Floats, mask: NDArray[np.bool_]) -> Recency:
-        """What is to be known of the features that are kept, at the next forgetting."""
+        """The `Recency` of the kept features, for the next forgetting."""
         return self.recency
 
 
 def plain_rows(encoder: Encoder, rows: Inputs) -> Any:
-    """Rows that can be learned; of dicts each value is read once, as whatever reads it may use the model."""
+    """Checked rows. Each value of a dict is read once, because reading may run code that uses the model."""
     if isinstance(rows, tuple):
         encoder.check(rows)
         return rows
@@ -430,7 +442,7 @@ def plain_rows(encoder: Encoder, rows: Inputs) -> Any:
 
 
 def in_any_column(encoder: Encoder) -> Encoder:
-    """The encoder of checked rows to which numeric features may have been added."""
+    """The encoder for checked rows, to which numeric features may have been added."""
     return Rows(DIRECT_LIMIT) if isinstance(encoder, Rows) else encoder
 
 
@@ -439,7 +451,7 @@ def _checked_weights(rows: Inputs, y: LabelColumn, w: float | Iterable[float]) -
     values = weights_given(w)
     check_lengths("labels", len(y), n_rows(rows))
     check_lengths("weights", len(values) if isinstance(values, list) else len(y), len(y))
-    for weight in values if isinstance(values, list) else [values]:  # one for all is checked, and read, much faster
+    for weight in values if isinstance(values, list) else [values]:  # a single weight is checked, and read, much faster
         plain_weight(weight)
     return values
 

@@ -1,4 +1,4 @@
-"""Model files of any class of the package."""
+"""Loading of model files of any class of the package."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ __all__ = ["load", "load_with_progress"]
 
 
 def load(path: str | os.PathLike[str], vectors: object = None) -> Model:
-    """Read a model of any class of the package from a file. A drift detector in it begins anew.
+    """Read a model of any class of the package from a file. A drift detector in it starts again.
 
     Parameters
     ----------
-    path
+    path : str or path
         A file that `save` wrote.
-    vectors
-        The word vectors or the encoder of the model, as for `TextFeatures`. A file of a model only names them: a file,
-        a folder or a server is opened if it is named here, too. `None` opens nothing but an installed package.
+    vectors : str, path, mapping, encoder or None, default None
+        The word vectors or the encoder of the model, as for `TextFeatures`. A model file only has their name: a file, a
+        folder or a server is opened only if it is named here, too. `None` opens nothing but an installed package.
 
     Raises
     ------
     ValueError
-        If the file is damaged or is no model; or if the vectors that it needs lack, are not named here, or are
-        others than they were.
+        If the file is damaged or is no model; or if the vectors that it needs are missing, not named here, or changed.
     OSError
-        If the file, or that of `vectors`, cannot be read.
+        If the file, or the file of `vectors`, cannot be read.
     TypeError, ImportError
-        If there can be no such `vectors`, or a package for these is missing.
+        If `vectors` has a wrong type, or a package for them is missing.
 
     Examples
     --------
@@ -48,7 +47,7 @@ def load(path: str | os.PathLike[str], vectors: object = None) -> Model:
 
 
 def load_with_progress(path: str | os.PathLike[str], vectors: object = None) -> tuple[Model, Any]:
-    """The model in a file, and what `snapshot` was given beside it."""
+    """The model in a file, and the progress beside it."""
     model, progress = read_model(path, vectors)
     assert isinstance(model, Model)
     return model, progress

@@ -1,4 +1,4 @@
-"""Merging models that all continued from one base, each with examples of its own."""
+"""Merging of models that all continued from one base model, each with its own examples."""
 
 from __future__ import annotations
 
@@ -41,54 +41,55 @@ __all__ = ["check_parts", "drop_unchanged", "merge", "merge_changes", "merge_int
 
 C = TypeVar("C", bound=Model)
 
-FEW_EXAMPLES = 20  # that may be of one class by chance
+FEW_EXAMPLES = 20  # that may have one class by chance
 MERGEABLE = ("AdaptiveClassifier", "MultiLabelClassifier", "OrdinalClassifier", "PegasosClassifier")
 
 
 def merge(base: C, parts: Iterable[C]) -> C:
-    """Combine models that all continued from one base, each with examples of its own, as on several machines.
+    """Combine models that all continued from one base model, each with its own examples, for example on several
+    machines.
 
-    What the parts have learned is added up, and nothing is counted twice:
+    The knowledge of the parts is added up, and nothing is counted twice:
 
-    - counts of examples, squared gradients, counts of what a limit of false positives flagged, and those from which F1
-      is known, add up. Evidence ages by the examples of all parts;
-    - a weight moves by the sum of the parts' changes, each times φ(a) / φ(A), where φ(a) = √(a (a + g)). What a part
-      knows of the weight is a = √(Σ gradients² · p (1 − p) n), where n is how often the feature occurred in what it
-      learned, and p the share with the label; A is that of all parts, and g that of 500 occurrences, times the mean
-      squared error. So a weight that a single part moved keeps its change; of parts that learned little, more than the
-      mean is taken, of others the mean. Intercepts, and the weights of a `PegasosClassifier`, move by the mean of the
-      changes, weighted by how much each part learned; a mini-batch becomes a step;
-    - probabilities are calibrated by the mean of the parts', weighted by how many examples each has learned, and so is
-      the level of sets with a `coverage`;
-    - classes that only some parts met follow those of the base, in the order of the parts. Beyond `max_features` the
+    - counts add up: of examples, of squared gradients, of flagged messages for a limit of false positives, and of
+      predictions for F1. Evidence ages by the examples of all parts;
+    - a weight moves by the sum of the parts' changes, each times φ(a) / φ(A) with φ(a) = √(a (a + g)). The evidence of
+      a part is a = √(Σ gradients² · p (1 − p) n), where n is the number of occurrences of the feature in its examples,
+      and p the share with the label; A is the evidence of all parts, and g that of 500 occurrences, times the mean
+      squared error. So a weight that only one part moved keeps its change. If parts learned little, the result is more
+      than the mean of their changes, otherwise it is the mean. Intercepts, and the weights of a `PegasosClassifier`,
+      move by the mean of the changes, weighted by the learned examples of each part; a mini-batch becomes a step;
+    - the calibration of probabilities is the mean over the parts, weighted by their learned examples, and so is the
+      level of sets with a `coverage`;
+    - classes that only some parts met follow those of the base, in the order of the parts. Beyond `max_features`, the
       least-used features are dropped.
 
-    With one part the result is that part, bit for bit. The order of parts changes nothing beyond rounding, except the
-    order of new classes; nor does it matter much whether all are merged at once, or pairs of them first.
+    With one part, the result equals that part, bit for bit. The order of parts changes only rounding and the order of
+    new classes. It makes little difference whether all are merged at once, or first in pairs.
 
-    Each part must have met all classes: of parts that learned one class each, a poor model is made, which is warned of.
-    Deal messages out at random.
+    Each part must have met all classes: if each part learned a single class, the merged model is poor, and there is a
+    warning. Distribute messages at random.
 
     Parameters
     ----------
-    base
-        The model from which all parts continued; this cannot be checked. It stays as it is.
-    parts
-        The models, at least one. They stay as they are.
+    base : Model
+        The model from which all parts continued; this cannot be checked. It does not change.
+    parts : iterable of Model
+        The models to merge, at least one. They do not change.
 
     Raises
     ------
     TypeError
-        If one is no classifier, or cannot be merged: a `KernelPegasosClassifier`, or a model with a drift detector,
-        which watches one sequence of errors.
+        If a model is no classifier, or cannot be merged: a `KernelPegasosClassifier`, or a model with a drift detector,
+        which needs a single sequence of errors.
     ValueError
-        If there is no part, parameters differ, a part has learned less than the base, or examples wait in the
+        If there is no part, if parameters differ, if a part has learned less than the base, or if examples wait in the
         mini-batch of the base.
 
     References
     ----------
     [^1]: Agarwal, A., Chapelle, O., Dudík, M. and Langford, J., 2014. A reliable effective terascale linear learning
-        system. JMLR 15. (The mean of weights by their squared gradients, as Vowpal Wabbit's `--merge` takes it.)
+        system. JMLR 15. (The mean of weights by their squared gradients, as in Vowpal Wabbit's `--merge`.)
 
     Examples
     --------
@@ -116,12 +117,12 @@ def merge(base: C, parts: Iterable[C]) -> C:
 
 
 def merge_into(base: Model, parts: Sequence[Model]) -> None:
-    """`merge` without checks and copies: the base takes what the parts have learned, and these may change on the way.
-    Parts may lack what is as in the base, also one that is alone.
+    """`merge` without checks and copies: the base gets the knowledge of the parts, which may change on the way. Parts,
+    even a single one, may lack entries that are the same in the base.
     """
     for part in parts:
         part.flush()
-    busy = [part for part in parts if part.n_learned > base.n_learned] or parts[:1]  # others add nothing
+    busy = [part for part in parts if part.n_learned > base.n_learned] or parts[:1]  # other parts add nothing
     take_parts([classifier_part(model) for model in (base, *busy)])
     base.flush()
     names = [part.names for part in parts if isinstance(part, TextClassifier) and part.names is not None]
@@ -132,15 +133,15 @@ def merge_into(base: Model, parts: Sequence[Model]) -> None:
 
 
 def classifier_part(model: Model) -> Classifier:
-    """The classifier that learns: the model itself, or the one within it."""
+    """The classifier that learns: the model itself, or the classifier inside it."""
     classifier = model.parts["classifier"]
     assert isinstance(classifier, Classifier)
     return classifier
 
 
 def drop_unchanged(base: Model, part: Model) -> None:
-    """Have a part lack what is as in the base, so that little is sent; it is for `merge_into`, or `merge` with
-    others.
+    """Drop all entries of a part that are the same in the base, so that little is sent. The part is then for
+    `merge_into`, or for `merge` with others.
     """
     old, core = classifier_part(base), classifier_part(part)
     before, after = old.learner.get_state(), core.learner.get_state()
@@ -150,7 +151,7 @@ def drop_unchanged(base: Model, part: Model) -> None:
 
 
 def merge_changes(base: Model, parts: Sequence[Model]) -> None:
-    """`merge_into` of parts without what is as in the base, which is then without it, too."""
+    """`merge_into` for parts that lack unchanged entries; afterwards the base lacks them, too."""
     keys = [classifier_part(part).learner.get_state()["keys"] for part in parts]
     merge_into(base, parts)
     core = classifier_part(base)
@@ -165,7 +166,7 @@ def keep_features(core: Classifier, state: State, mask: NDArray[np.bool_]) -> No
 
 
 def take_parts(cores: Sequence[Classifier]) -> None:
-    """Have the first classifier know what the others have learned, which may change on the way."""
+    """Merge the knowledge of the other classifiers into the first; the others may change on the way."""
     base = cores[0]
     numbers = share_labels(cores)
     merge_limits(cores)
@@ -184,7 +185,7 @@ def take_parts(cores: Sequence[Classifier]) -> None:
         base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
         base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer"))
-    base.recency = Recency()  # as features have another order
+    base.recency = Recency()  # because features have a new order
     scalers = [core.scaler for core in cores]
     known_scalers = [scaler for scaler in scalers if scaler is not None]
     are_all_known = len(known_scalers) == len(scalers)
@@ -194,7 +195,7 @@ def take_parts(cores: Sequence[Classifier]) -> None:
 
 
 def warn_of_sorted_parts(states: Sequence[State], half_life: float) -> None:
-    """Where parts that learned one class each have most of the examples."""
+    """Warn if parts with a single class each have most of the examples."""
     n_learned = [state["n_iterations"] - states[0]["n_iterations"] for state in states[1:]]
     n_classes = n_classes_learned(states, half_life)
     one_sided = [n for n, of in zip(n_learned, n_classes, strict=True) if of < 2 and n >= FEW_EXAMPLES]
@@ -207,7 +208,9 @@ def warn_of_sorted_parts(states: Sequence[State], half_life: float) -> None:
 
 
 def check_parts(models: Sequence[Model]) -> None:
-    """Raise a TypeError if one cannot be merged, and a ValueError unless the first can be the base of the others."""
+    """Raise a TypeError if a model cannot be merged, and a ValueError unless the first can be the base of the
+    others.
+    """
     described = []
     for model in models:
         core = classifier_part(model)
@@ -229,7 +232,7 @@ def check_parts(models: Sequence[Model]) -> None:
         if of != described[0]:
             raise ValueError(f"part {number} is another kind of model than the base, or has other parameters")
         if model.n_iterations < base.n_iterations:
-            raise ValueError(f"part {number} did not go on from the base: it has learned fewer examples")
+            raise ValueError(f"part {number} did not continue from the base: it has learned fewer examples")
         if forgotten := [label for label in base.classes if label not in model.classes]:
             raise ValueError(
                 f"part {number} has forgotten {forgotten[0]!r}, which the base knows: merge first, then forget"
@@ -237,8 +240,8 @@ def check_parts(models: Sequence[Model]) -> None:
 
 
 def share_labels(cores: Sequence[Classifier]) -> list[NDArray[np.int64]]:
-    """Give the base the labels of all, and all a column for the same two classes or one each; return the numbers of
-    each model's columns.
+    """Give the base the labels of all, and all models the same columns: one for two classes, or one for each class.
+    Return the numbers of each model's columns.
     """
     own = [core.labels for core in cores]
     labels = cores[0].labels = own[0].joined(own[1:])
@@ -253,7 +256,7 @@ def share_labels(cores: Sequence[Classifier]) -> list[NDArray[np.int64]]:
 
 
 def core_states(cores: Sequence[Classifier]) -> list[State]:
-    """The states of learners, in which all models number the names of features alike, those of the base first."""
+    """The states of learners, with the names of features numbered alike in all models, those of the base first."""
     numbers: dict[Any, int] = {}
     states = []
     for core in cores:
@@ -275,7 +278,7 @@ def negatives_met(decision: Decision | None) -> Tail:
 
 
 def merge_limits(cores: Sequence[Classifier]) -> None:
-    """Give the limits of false positives of the base the negatives of all."""
+    """Give the base's limits of false positives the negatives of all."""
     all_decisions = [decisions_by_any_label(core) for core in cores]
     merged = {label: of for decisions in reversed(all_decisions) for label, of in decisions.items()}
     for label, decision in merged.items():

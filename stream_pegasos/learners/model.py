@@ -1,4 +1,4 @@
-"""The face of all models: River's protocol, inspection and files, the same for a classifier and for one over texts."""
+"""The interface of all models: River's protocol, inspection and files, the same with and without texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["Model"]
 
-# What is public of models, beside their parameters.
+# The public names of models, beside their parameters.
 PUBLIC = {
     *("learn_one", "learn_many", "predict_one", "predict_many", "predict_proba_one", "predict_proba_many"),
     *("decision_function_one", "decision_function_many", "predictions", "predict_learn_many", "explain_one"),
@@ -45,21 +45,21 @@ MOST_THREADS = 1 << 20  # no machine has more processors
 
 
 class Model(OneByOne, base.Estimator):
-    """What all that stands above models may ask of one; a model around a classifier answers with what that one does.
+    """The interface of all models for the layers above. A model around a classifier passes calls on to it.
 
     Attributes
     ----------
-    capabilities
-        What the model can do, each a `Capability` that equals its name: "texts" (examples are texts), "vectors" (which
-        messages may have), "weights" (features have weights), "explain" (`contributions`; of a text `explain_one`),
-        "several classes" (more than two), "ordered" (classes that are integers, between which errors have a size),
-        "several labels" (an example may have several).
-    lock
-        Whoever holds it finds the model between two steps.
+    capabilities : frozenset of Capability
+        The abilities of the model; each equals its name: "texts" (examples are texts), "vectors" (messages may have
+        vectors), "weights" (features have weights), "explain" (`contributions`, and `explain_one` for texts), "several
+        classes" (more than two), "ordered" (classes are integers, and errors have a size), "several labels" (an example
+        may have several).
+    lock : Lock
+        A reentrant lock; while a thread holds it, no other thread changes the model.
     """
 
     lock: PureLock
-    # Those of the records that it was taught from, by options of `read`.
+    # The names of fields in the records that it learned from, by options of `read`.
     field_names: Mapping[str, str] = MappingProxyType({})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -75,12 +75,12 @@ class Model(OneByOne, base.Estimator):
         return described(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle or a copy is made of: all of it between the same two steps."""
+        """The state for a pickle or a copy, taken between two steps."""
         with self.lock:
             return copy.deepcopy(self.__dict__)
 
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        """A fresh model, whose parts take parameters as a dict by name; or a copy that keeps what was learned."""
+        """A new model, whose nested estimators take parameters as a dict by name; or a copy with all its knowledge."""
         if not include_attributes:
             params = dict(new_params or {})
             for name in [name for name, value in params.items() if isinstance(value, dict)]:
@@ -88,51 +88,54 @@ class Model(OneByOne, base.Estimator):
                 params[name] = part.clone(params[name]) if isinstance(part, base.Base) else params[name]
             return super().clone(params)
         if new_params:
-            raise ValueError("what was learned keeps its own parameters: leave out new_params or include_attributes")
+            raise ValueError(
+                "a copy with include_attributes keeps its parameters: leave out new_params or include_attributes"
+            )
         return copy.deepcopy(self)
 
     def __dir__(self) -> list[str]:
-        """What completion offers: what is told of in docstrings and guides, and not what the layers above share."""
+        """The names for completion: those in docstrings and guides, without the interface for layers above."""
         return [name for name in super().__dir__() if name[0] == "_" or name in PUBLIC or name in get_parameters(self)]
 
     @property
     def _core(self) -> Core:
-        """The classifier that learns: the model itself, or the one within it."""
+        """The classifier that learns: the model itself, or the classifier inside it."""
         raise NotImplementedError
 
     @property
     def parts(self) -> dict[str, base.Base]:
-        """The estimators that the model consists of, by parameter."""
+        """The estimators of the model, by parameter."""
         return {"classifier": self}
 
     # One example at a time.
 
-    if TYPE_CHECKING:  # they are the engine's, which knows nothing of labels
+    if TYPE_CHECKING:  # the engine defines them, without types of labels
 
         def predict_one(self, x: object) -> Prediction: ...
         def predict_prepared(self, encoder: Encoder, x: object) -> Prediction: ...
 
     def predict_proba_one(self, x: object) -> dict[Label, float]:
-        """The probability of each label that is known, none before the first; their sum is 1. `predict_one` gives the
-        label with the largest one, unless a threshold or a limit of false positives decides otherwise. While one label
-        alone is known it has 1, as River's own have it; `predictions` leaves room for labels to come.
+        """The probability of each known label; their sum is 1, and there is none before the first label. `predict_one`
+        gives the most probable label, unless a threshold or a limit of false positives decides otherwise. A single
+        known label has 1, as in River's models; `predictions` reserves a share for labels to come.
 
         Parameters
         ----------
-        x
-            The features, as for `learn_one`.
+        x : dict or str
+            The features, as for `learn_one`; for a text model, the text.
         """
         encoder, x = self.encode_one(x)
         with self.lock:
             return self._core.make_probabilities(self._core.encode_margins(encoder, x))
 
     def predict_set_one(self, x: object) -> list[Label]:
-        """The labels of a set that holds the right one as often as asked, the likeliest first; [] before any is known.
+        """The labels of a set that contains the right one as often as asked, the most probable first; empty before the
+        first label.
 
         Parameters
         ----------
-        x
-            The features, as for `learn_one`.
+        x : dict or str
+            The features, as for `learn_one`; for a text model, the text.
 
         Raises
         ------
@@ -154,13 +157,13 @@ class Model(OneByOne, base.Estimator):
         return sets[0]
 
     def decision_function_one(self, x: object) -> float | dict[Label, float]:
-        """What the decision rests on. With two classes: the margin, above 0 for the positive one. With more: a dict of
-        the margins by class. With ordered classes: the logarithms of their probabilities.
+        """The scores that decide. With two classes: the margin, above 0 for the positive one. With more: a dict of the
+        margins by class. With ordered classes: the logarithms of their probabilities.
 
         Parameters
         ----------
-        x
-            The features, as for `learn_one`.
+        x : dict or str
+            The features, as for `learn_one`; for a text model, the text.
         """
         encoder, x = self.encode_one(x)
         with self.lock:
@@ -169,29 +172,29 @@ class Model(OneByOne, base.Estimator):
     # Many examples in one call.
 
     def learn_many(self, X: object, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1) -> None:
-        """Learn from many examples in turn, as `learn_one` would; only faster.
+        """Learn from many examples in order, as with `learn_one`, but faster.
 
         Parameters
         ----------
-        X
-            A sequence of feature dicts, a data frame with a column a feature, or a SciPy sparse matrix, whose columns
-            are the features 0, 1, 2, …; for a text model, texts.
-        y
-            As many labels.
-        w
-            The weight of all examples, or as many weights.
-        threads
-            How many threads may work on the call, at least 1. What is learned and predicted is the same for any number,
-            bit for bit. Only text models use more than one: if there are enough texts, the others turn texts into
-            features in advance. Dicts and matrices use one thread, and so does everything without the compiled engine.
+        X : sequence of dict or str, data frame or sparse matrix
+            A sequence of feature dicts, a data frame with a column for each feature, or a SciPy sparse matrix, whose
+            columns are the features 0, 1, 2, …; for a text model, texts.
+        y : iterable of bool, int or str
+            The label of each example.
+        w : float or iterable of float, default 1.0
+            The weight of all examples, or a weight for each, from 0 to 1e30.
+        threads : int, default 1
+            The number of threads for the call, at least 1. The results are the same for any number, bit for bit. Only
+            text models use more than one: if there are enough texts, the other threads turn texts into features in
+            advance. Dicts and matrices use one thread, and the pure engine always uses one.
 
         Raises
         ------
         TypeError, ValueError
-            As `learn_one` does; also if there are not as many labels or weights as examples, or if `threads` is no
-            integer of at least 1. Nothing is learned then.
+            As for `learn_one`; also if the numbers of labels or weights and examples differ, or if `threads` is no
+            integer of at least 1. Then no example is learned.
         PartlyLearnedError
-            If a drift detector raises after some examples. It says how many were learned.
+            If a drift detector raises after some examples. The error has the number of learned examples.
         """
         encoder, rows = self._encode_many(X, threads)
         y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
@@ -199,7 +202,7 @@ class Model(OneByOne, base.Estimator):
             core, n_before = self._core, self._core.n_learned
             try:
                 core.learn_all(encoder, rows, y, w)
-            finally:  # after an exception those that were learned before it have names, too
+            finally:  # after an exception, the learned examples get names, too
                 self._name_features(rows, y, w, core.n_learned - n_before)
 
     def predict_learn_many(
@@ -207,12 +210,15 @@ class Model(OneByOne, base.Estimator):
     ) -> Predictions:
         """Prequential evaluation in one call: predict each example, then learn it.
 
-        The classes of the result are those known at the end; a class that was not yet known has a score of −inf.
+        The classes of the result are those known at the end; a class has a score of −inf before it is known.
 
         Parameters
         ----------
-        X, y, w, threads
-            As for `learn_many`, and raising as it does.
+        X : sequence of dict or str, data frame or sparse matrix
+        y : iterable of bool, int or str
+        w : float or iterable of float, default 1.0
+        threads : int, default 1
+            All as for `learn_many`, with the same errors.
         """
         encoder, rows = self._encode_many(X, threads)
         y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
@@ -234,11 +240,13 @@ class Model(OneByOne, base.Estimator):
                 raise
 
     def predictions(self, X: object, threads: int = 1) -> Predictions:
-        """All predictions for each example: label, probabilities and scores.
+        """All predictions for each example: labels, probabilities and scores.
 
         Parameters
         ----------
-        X, threads
+        X : sequence of dict or str, data frame or sparse matrix
+            As for `learn_many`.
+        threads : int, default 1
             As for `learn_many`; here each thread predicts a share of the texts.
         """
         encoder, rows = self._encode_many(X, threads)
@@ -247,45 +255,51 @@ class Model(OneByOne, base.Estimator):
         return predictions
 
     def predict_many(self, X: object, threads: int = 1) -> Any:
-        """The label of each example, as an array; as a series for a data frame or a series.
+        """The label of each example, as an array; as a series if X is a data frame or a series.
 
         Parameters
         ----------
-        X, threads
+        X : sequence of dict or str, data frame or sparse matrix
+            As for `learn_many`.
+        threads : int, default 1
             As for `predictions`.
         """
         labels = self.predictions(X, threads).labels
         return series_like(X, labels) if is_frame(X) or is_series(X) else labels
 
     def predict_proba_many(self, X: object, threads: int = 1) -> Any:
-        """The probabilities of each example, as an array with a column a label, in the order of `predict_proba_one`; as
-        a data frame for a data frame or a series.
+        """The probabilities of each example, as an array with a column for each label, in the order of
+        `predict_proba_one`; as a data frame if X is a data frame or a series.
 
         Parameters
         ----------
-        X, threads
+        X : sequence of dict or str, data frame or sparse matrix
+            As for `learn_many`.
+        threads : int, default 1
             As for `predictions`.
         """
         predictions = self.predictions(X, threads)
         classes, probabilities = predictions.classes, predictions.probabilities
-        if None in classes:  # behind the only label that is known
+        if None in classes:  # beside the only known label
             classes, probabilities = classes[:1], np.ones((len(predictions), 1))
         if is_frame(X) or is_series(X):
             return frame_like(X, dict(zip(classes, probabilities.T, strict=True)))
         return probabilities
 
     def decision_function_many(self, X: object, threads: int = 1) -> Any:
-        """What the decision on each example rests on, as an array with a row an example.
+        """The scores that decide, as an array with a row for each example.
 
         Parameters
         ----------
-        X, threads
+        X : sequence of dict or str, data frame or sparse matrix
+            As for `learn_many`.
+        threads : int, default 1
             As for `predictions`.
         """
         return self.predictions(X, threads).scores
 
     def flush(self) -> None:
-        """Take the step with the examples that the mini-batch buffer holds; none if it is empty."""
+        """Take the step with the examples in the mini-batch buffer, if there are any."""
         self._core.flush()
 
     def set_decision(
@@ -300,27 +314,28 @@ class Model(OneByOne, base.Estimator):
 
         Parameters
         ----------
-        threshold, max_false_positive_rate
-            As those of an `AdaptiveClassifier`. What is `None` stays as it is. A rate of 1 is no limit. For another
-            rate the cut-off is chosen as it says there, from the examples that were learned. A model of more than two
-            classes must have learned with a limit for that; any limit will do. While the model only predicts, the
-            cut-off stays, and the rate holds for messages like those that it learned.
-        pos_label
+        threshold : float, dict or None, default None
+            As for `AdaptiveClassifier`; `None` keeps the present one.
+        max_false_positive_rate : float, dict or None, default None
+            As for `AdaptiveClassifier`; `None` keeps the present one, and a rate of 1 is no limit. For a new rate, the
+            cut-off is chosen from the learned examples, as described there. With more than two classes, the model must
+            have learned with a limit for this; any limit is enough. While the model only predicts, the cut-off does not
+            change, and the rate holds for messages like the learned ones.
+        pos_label : bool, int, str or None, default None
             The label that single numbers are for. With two classes it becomes the positive one, so margins change their
-            sign if it was the negative one. `None` keeps the present one; where an example may have several labels, it
+            sign if it was the negative one. `None` keeps the present one; if an example may have several labels, it
             stands for all.
-        decide_for
-            As that of an `AdaptiveClassifier`; `None` keeps the present one. What is counted for one mean of F1 serves
-            the other, too. A model that has learned for accuracy has nothing counted: it decides as before at first,
-            and for F1 as it learns.
-        coverage
-            As that of an `AdaptiveClassifier`; `None` keeps the present one, and 0 asks for no sets.
+        decide_for : {"accuracy", "macro_f1", "micro_f1"} or None, default None
+            As for `AdaptiveClassifier`; `None` keeps the present one. The counts serve both means of F1. A model that
+            has learned for accuracy has no counts: at first it decides as before, and for F1 only as it learns.
+        coverage : float or None, default None
+            As for `AdaptiveClassifier`; `None` keeps the present one, and 0 stands for no sets.
 
         Raises
         ------
         TypeError, ValueError
-            If the model has no thresholds, a number is not between 0 and 1, a label is not in `classes`, nothing says
-            which label is meant, or too little is known to choose a cut-off. The model is then as it was before.
+            If the model has no thresholds, if a number is not between 0 and 1, if a label is not in `classes`, if the
+            positive label is unknown, or if too few examples are known for a cut-off. The model does not change then.
 
         Examples
         --------
@@ -340,20 +355,20 @@ class Model(OneByOne, base.Estimator):
             self._core.decide(DecisionChange(*decisions, pos_label, decide_for, coverage))
 
     def forget_class(self, label: Label) -> None:
-        """Remove a class, such as one that a typo brought, with its weights. It is not predicted any more; if it comes
-        again, it is new. What its examples taught the other classes stays. For models of "several classes".
+        """Remove a class and its weights, for example after a typo. It is not predicted any more; if it comes again, it
+        is a new class. Its effect on the weights of other classes stays. For models of "several classes".
 
         Parameters
         ----------
-        label
+        label : bool, int or str
             The label, one of `classes`.
 
         Raises
         ------
         TypeError
-            If the model is for two classes alone, or for ordered ones.
+            If the model is only for two classes, or for ordered classes.
         ValueError
-            If the label is not in `classes`. The model is then as it was before.
+            If the label is not in `classes`. The model does not change then.
         """
         if Capability.MULTICLASS not in self.capabilities or Capability.ORDINAL in self.capabilities:
             raise TypeError(f"{type(self._core).__name__} cannot forget a class")
@@ -361,7 +376,7 @@ class Model(OneByOne, base.Estimator):
         with self.lock:
             self._core.drop_class(label)
 
-    # What it knows.
+    # Inspection.
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -369,40 +384,40 @@ class Model(OneByOne, base.Estimator):
 
     @property
     def max_features(self) -> int | None:
-        """The largest number of features that are kept; `None` for no limit."""
+        """The largest number of features to keep; `None` for no limit."""
         return None
 
     @property
     def n_drifts(self) -> int:
-        """How many drifts the detector has detected; 0 without one."""
+        """The number of drifts that the detector has detected; 0 without a detector."""
         return 0
 
     @property
     def vector_source(self) -> VectorSource | None:
-        """What gives a message its vector, if anything; a file names it, but does not have it."""
+        """The source of a message's vector, if there is one; a model file has only its name."""
         return None
 
     @property
     def coverage(self) -> float | None:
-        """The coverage that is asked for, if any."""
+        """The requested coverage, if there is one."""
         conformal = self._core.conformal
         return None if conformal is None else conformal.coverage
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The labels that are known, in the order in which they came."""
+        """The known labels, in order of arrival."""
         return self._core.classes
 
     @property
     def pair(self) -> tuple[Label | None, ...]:
-        """Where an example has a single score: the labels that a score below and above 0 stands for, `None` for one to
+        """The labels for a score below 0 and above 0, if an example has a single score; `None` for a label that has not
         come.
         """
         return self._core.pair
 
     @property
     def n_learned(self) -> int:
-        """How many examples were learned; exact if every example is a step, and otherwise nearly so."""
+        """The number of learned examples; exact if every example is a step, otherwise approximate."""
         return self._core.n_learned
 
     @property
@@ -417,16 +432,18 @@ class Model(OneByOne, base.Estimator):
 
     @property
     def weights(self) -> Any:
-        """The weight of each feature by name; with several columns, a dict of the weights other than 0 for each."""
+        """The weight of each feature by name; with several columns, a dict of the nonzero weights for each."""
         return self._core.weights
 
     @property
     def intercept(self) -> Any:
-        """What the intercept adds to the margin; with several columns, a dict for these."""
+        """The constant part of the margin; with several columns, a dict by column."""
         return self._core.intercept
 
     def get_weights(self, keys: NDArray[np.int64]) -> Floats:
-        """The weights of features that are ints, 0 for unknown ones: a row each, a column a class."""
+        """The weights of features that are ints, 0 for unknown ones: a row for each feature, a column for each
+        class.
+        """
         return self._core.get_weights(keys)
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
@@ -435,7 +452,7 @@ class Model(OneByOne, base.Estimator):
         Raises
         ------
         TypeError, ValueError
-            As `learn_one` does, if a label cannot be learned.
+            As for `learn_one`, if a label cannot be learned.
         """
         self._core.check_labels(y, w)
 
@@ -443,14 +460,14 @@ class Model(OneByOne, base.Estimator):
     def _multiclass(self) -> bool:
         return Capability.MULTICLASS in self.capabilities
 
-    # What encodes the examples.
+    # Encoding.
 
     def encode_one(self, x: object) -> tuple[Encoder, Any]:
-        """What encodes an example, and what it takes."""
+        """An encoder, and the example in the form that it takes."""
         raise NotImplementedError
 
     def encode_many(self, X: object, threads: int = 1) -> tuple[Encoder, Inputs]:
-        """What encodes examples, and what it takes: a list, or the arrays of a CSR matrix."""
+        """An encoder, and the examples in the form that it takes: a list, or the arrays of a CSR matrix."""
         raise NotImplementedError
 
     def _encode_many(self, X: object, threads: int) -> tuple[Encoder, Inputs]:
@@ -459,48 +476,48 @@ class Model(OneByOne, base.Estimator):
         return encoder.get_threaded(int(threads)), rows
 
     def _name_features(self, rows: Inputs, y: object, w: object, n_learned: int) -> None:
-        """Note what the features of the first `n_learned` rows that teach stand for, if that is asked for."""
+        """Note the names of the features in the first `n_learned` rows that teach, if names are kept."""
 
     # Files.
 
     def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
-        """Arrays, names of features and JSON values; if it is `lazy`, an array may be a `Column`, to be read before the
-        model changes.
+        """Arrays, names of features and JSON values. If `lazy`, an array may be a `Column`, which must be read before
+        the model changes.
         """
         raise NotImplementedError
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: dict[str, Any]) -> Self:
-        """What `to_state` gave as a model; `find_vectors` among the values finds word vectors that a file names."""
+        """The model for a result of `to_state`. The value `find_vectors` finds word vectors that a file names."""
         raise NotImplementedError
 
     def vectors_met(self) -> WordVectors:
-        """The word vectors in use, with the words alone that were met; a ValueError if there are none."""
+        """The word vectors in use, with only the words that the model has met; a ValueError if there are none."""
         raise ValueError(f"{type(self).__name__} has no word vectors to be saved")
 
     def save(self, path: str | os.PathLike[str], vectors: bool = False) -> None:
-        """Write the model to a file, its mini-batch buffer included; the file is there whole or not at all.
+        """Write the model, with its mini-batch buffer, to a file. The file is written as a whole or not at all.
 
-        A drift detector begins anew in a loaded model. Of word vectors or an encoder the file has the name: `load`
-        opens them only if they are named to it, too.
+        A drift detector starts again in a loaded model. The file has only the name of word vectors or an encoder:
+        `load` opens them only if the caller names them, too.
 
         Parameters
         ----------
-        path
-            The file; a model that exists is replaced at the end, in one step.
-        vectors
-            Whether to write the word vectors, too: those of the words that this model has met since it was made,
-            copied, merged or loaded, by their hashes; of more than 98,304 words a thread, those met last. A loaded
-            model then needs no package and no file of vectors; words that were not met have no vector.
+        path : str or path
+            The file; an existing model is replaced at the end, in one step.
+        vectors : bool, default False
+            Whether to write the word vectors, too: of the words that this model has met since it was created, copied,
+            merged or loaded, by their hashes; of more than 98,304 words per thread, only those met last. Then a loaded
+            model needs no package and no file of vectors; other words have no vector.
 
         Raises
         ------
         ValueError
-            If a parameter is a function, which no file can hold without code, there are no vectors to be written, or
+            If a parameter is a function, which no file can hold without code, if there are no vectors to write, or if
             the file exists and is no model.
         OSError
-            If the file cannot be written, as when the disk is full, or is in use, as a service keeps its model there;
-            what was there before is left as it was.
+            If the file cannot be written, for example on a full disk, or if it is in use, for example by a service. The
+            previous file does not change then.
         """
         source = self.vectors_met() if vectors else self.vector_source
         with locked(path):
@@ -508,9 +525,9 @@ class Model(OneByOne, base.Estimator):
             write_model(path, lambda file: self._snapshot(None, file, source))
 
     def snapshot(self, progress: object = None, file: IO[bytes] | None = None) -> Snapshot:
-        """The state as it is now, to be written while the model goes on learning; with `progress`, such as the position
-        in the stream: anything that `pack` takes. Its arrays are copies; or in a file that `write_model` opened, so
-        that memory holds no second model.
+        """The present state, for writing while the model continues to learn. `progress`, such as the position in the
+        stream, is any value that `pack` takes. Its arrays are copies; or they are in a file that `write_model` opened,
+        so that memory holds no second model.
         """
         return self._snapshot(progress, file, self.vector_source)
 
@@ -522,14 +539,15 @@ class Model(OneByOne, base.Estimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vectors: object = None) -> Self:
-        """Read a model of this class from a file that `save` wrote; it takes and raises what the function `load` does.
+        """Read a model of this class from a file that `save` wrote. Parameters and errors are those of the function
+        `load`.
 
         Raises
         ------
         ValueError
-            If the file holds a model of another class, too.
+            Also if the file holds a model of another class.
         """
         model: Self = read_model(path, vectors)[0]
-        if not issubclass(type(model), cls):  # isinstance sees the classifier in a text model, too
+        if not issubclass(type(model), cls):  # isinstance would also see the classifier in a text model
             raise ValueError(must_be(f"the model of {path}", indefinite(cls.__name__), type(model)))
         return model

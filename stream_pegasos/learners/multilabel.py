@@ -1,4 +1,4 @@
-"""The learner of several labels an example, over feature dicts."""
+"""The classifier for several labels per example, over feature dicts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["MultiLabelClassifier"]
 
 @dataclass
 class LabelSets(Labels):
-    """Labels of which an example may have several. Those that were told of, but never held, are apart."""
+    """Labels of examples that may have several. Labels that were named but never held are kept apart."""
 
     by_label: bool = True
     never: tuple[Label, ...] = ()
@@ -76,7 +76,7 @@ class LabelSets(Labels):
         return labels_held | dict.fromkeys(self.never, False)
 
     def labels_many(self, margins: Floats, decided: NDArray[Any] | None = None) -> NDArray[Any]:
-        """The labels that hold: those `decided` or, without these, with a margin above 0."""
+        """The labels that hold: those in `decided` or, without it, those with a margin above 0."""
         label_tuples = np.empty(len(margins), object)
         label_tuples[:] = [()] * len(margins)
         rows, columns = np.nonzero(margins > 0.0 if decided is None else decided)
@@ -87,60 +87,64 @@ class LabelSets(Labels):
     def probabilities_many(
         self, margins: Floats, calibrated: Floats, n_learned: NumberLearned
     ) -> tuple[tuple[Label | None, ...], Floats]:
-        """The labels, and the probability that each holds; 0 for those yet to come."""
+        """The labels, and the probability that each holds; 0 for labels that have not come."""
         return self.known[: margins.shape[1]], np.where(
             np.isfinite(margins), probabilities_by_class(margins, calibrated), 0.0
         )
 
     def probabilities(self, margins: Any, calibrated: tuple[float, ...], n_learned: NumberLearned) -> dict[Any, Any]:
-        """The probability that each label holds, and that it does not."""
+        """The probabilities that each label holds and that it does not."""
         values = probabilities_by_class(margins, np.array(calibrated)).tolist()
         pairs = [*zip(self.known, values, strict=False), *((label, 0.0) for label in self.never)]
         return {label: {False: 1.0 - p, True: p} for label, p in pairs}
 
 
 class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # type: ignore[misc]
-    """Any number of labels for one example, such as topics or tags: it predicts which of them hold.
+    """Classifier for any number of labels per example, such as topics or tags: it predicts which of them hold.
 
-    Each label is learned by itself, in the way in which an `AdaptiveClassifier` learns one of many classes (its
-    documentation says how). All labels share the scales of the features, so each example is looked up only once. Labels
-    come as the stream brings them. For a label that comes late, all examples before it count as negative; its weights
-    begin with its first example.
+    Each label is learned separately, as `AdaptiveClassifier` learns one of many classes (see its documentation). All
+    labels share the scales of the features, so each feature is looked up only once. New labels may come at any time.
+    For a label that comes late, all earlier examples count as negative; its weights begin with its first example.
 
     The labels of an example are a set, list or tuple of those that hold, which may be empty; or River's dict from label
-    to a truth value, which may be 1 or 0. Those of many may be a data frame with such a column for each label.
+    to a truth value, which may be 1 or 0. The labels of many examples may be a data frame with a column of truth values
+    for each label.
 
     Parameters
     ----------
-    classifier
-        The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`. A label is predicted where
-        its probability is above the `threshold`. Of the examples that do not have it, at most a share of
-        `max_false_positive_rate` are flagged. Both are one number for all labels, or a dict by label.
-        Instead of them, `decide_for` of `"micro_f1"` or `"macro_f1"` predicts a label where its probability is above
-        half of the F1 so far, of all labels together or its own, which is where one prediction more raises F1. The
-        `drift_detector` is told whether any label was wrong. The classifier may have no `class_weight` and no
+    classifier : AdaptiveClassifier or None, default None
+        The classifier whose parameters are used; `None` for the defaults. A label is predicted if its probability is
+        above the `threshold`. At most a share of `max_false_positive_rate` of the examples without the label are
+        flagged. Both are one number for all labels, or a dict by label.
+        Instead of these, a `decide_for` of `"micro_f1"` or `"macro_f1"` predicts a label if its probability is above
+        half of F1 so far, of all labels together or of this one; then one more prediction raises F1. The
+        `drift_detector` gets an error if any label was wrong. The classifier may have no `class_weight` and no
         `pos_label`.
 
     Attributes
     ----------
-    weights, intercept, n_iterations, classes, n_drifts
-        As those of the `AdaptiveClassifier`, the first two by label.
+    weights, intercept : dict
+        As for `AdaptiveClassifier`, by label.
+    n_iterations, n_drifts : int
+        As for `AdaptiveClassifier`.
+    classes : tuple
+        The labels met, in order of arrival.
 
     Raises
     ------
     TypeError
-        If the classifier is of another class. When learning, if the labels are one label rather than several, or one of
-        them is no bool, int or str.
+        If the classifier has another class. When learning, if the labels are a single label, or if one of them is no
+        bool, int or str.
     ValueError
-        If the classifier has a parameter that needs exactly one label an example.
+        If the classifier has a parameter that needs exactly one label per example.
 
     References
     ----------
-    [^1]: Tsoumakas, G. and Katakis, I., 2007. Multi-label classification: an overview. (One classifier a label.)
+    [^1]: Tsoumakas, G. and Katakis, I., 2007. Multi-label classification: an overview. (One classifier for each label.)
     [^2]: Busa-Fekete, R., Szörényi, B., Dembczyński, K. and Hüllermeier, E., 2015. Online F-measure optimization.
         NIPS. (`decide_for`: a threshold of half of the F1 so far.)
     [^3]: Lipton, Z., Elkan, C. and Naryanaswamy, B., 2014. Optimal thresholding of classifiers to maximize F1 measure.
-        ECML. (Half of the best F1 is the best threshold, where probabilities are calibrated.)
+        ECML. (Half of the best F1 is the best threshold for calibrated probabilities.)
 
     Examples
     --------
@@ -175,7 +179,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         self.of_others = make_default_decision(self.classifier)
         self.f1 = changed_f1(None, self.classifier.decide_for, exclusive=False)
         self.conformal = changed_coverage(None, self.classifier.coverage)
-        # Watched, as y is no single label.
+        # Watched, because y is no single label.
         self._set_up(self.classifier.make_learner("multilabel"), LabelSets(), watched=True, by_margin=False)
 
     def decide(self, change: DecisionChange) -> None:
@@ -208,7 +212,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
         new = super().clone(new_params, include_attributes)
         if decision_options(new.classifier) == decision_options(self.classifier):
-            new.of_others = self.of_others.renewed()  # which decisions by label do not tell
+            new.of_others = self.of_others.renewed()  # decisions by label do not include it
         return new
 
     def drop_class(self, label: Label) -> None:
@@ -217,7 +221,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         decision, options = self.decisions.get(label), decision_options(self.classifier)
         is_named = any(isinstance(option, Mapping) and label in option for option in options)
         if decision is not None and (is_named or decision.parameters != self.of_others.parameters):
-            self.decisions[label] = decision.renewed()  # what its limit knows is of the class that went
+            self.decisions[label] = decision.renewed()  # its limit counted the forgotten class
         else:
             self.decisions.pop(label, None)
         super().drop_class(label)
@@ -239,7 +243,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         check_lengths("labels", len(sets), n_rows(rows))
         w = weights_given(w)
         example_weights = each_weight(w, len(sets))
-        # What has no weight brings no label.
+        # An example without weight adds no label.
         sets = [numbers_of_set if weight else {} for numbers_of_set, weight in zip(sets, example_weights, strict=True)]
         labels = self._labels_with(sets)
         numbers = [
@@ -257,7 +261,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         try:
             raw = self._learn_scaled(encoder, rows, labels, targets, weights)
             self.labels = labels
-        except BaseException:  # a detector's or an interruption: the labels of what was learned before stay
+        except BaseException:  # of a detector, or an interruption: the labels of the learned examples stay
             self.labels = before
             self.labels = self._labels_with([*itertools.compress(sets, example_weights)][: self.n_learned - n_before])
             self.forget_least()
@@ -278,12 +282,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             whether_each_holds(labels)
 
     def predict_many(self, X: object, threads: int = 1) -> Any:
-        """The labels predicted for each example, as an array of tuples; for a data frame or a series, a data frame with
-        a column a label.
+        """The labels predicted for each example, as an array of tuples; if X is a data frame or a series, as a data
+        frame with a column for each label.
 
         Parameters
         ----------
-        X, threads
+        X : sequence of dict or str, data frame or sparse matrix
+            As for `learn_many`.
+        threads : int, default 1
             As for `predictions`.
         """
         predictions = self.predictions(X, threads)
@@ -335,7 +341,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return np.where(np.isfinite(raw.margins), probabilities_by_class(raw.margins, raw.calibrated), NEVER)
 
     def _truth_probabilities(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
-        """That of the least probable label that holds; where none does, any set will do."""
+        """The probability of the least probable label that holds. If none holds, any set is right."""
         padded = np.pad(probabilities, ((0, 0), (0, len(labels.known))), constant_values=NEVER)
         numbers = map(self._set, targets.tolist())
         return np.array([row[of].min(initial=1.0) for row, of in zip(padded, numbers, strict=True)])
@@ -356,11 +362,11 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return set_numbers
 
     def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
-        return 0, 0  # whether a label holds does not wait for another one
+        return 0, 0  # the probability of a label does not need another label
 
     def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
         arrays, names, values = super().to_state(lazy)
-        of_others = self.of_others.renewed()  # of a label whose decision was not asked for yet
+        of_others = self.of_others.renewed()  # for labels whose decision does not exist yet
         limits = {label: self.decisions.get(label, of_others).limit for label in self.classes}
         if self.of_others.parameters != make_default_decision(self.classifier).parameters:
             values["others"] = self.of_others.parameters
@@ -391,7 +397,7 @@ def decision_options(classifier: AdaptiveClassifier) -> tuple[PerLabel, PerLabel
 
 
 def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
-    """The decision on labels without one of their own."""
+    """The decision for labels without their own."""
     threshold, rate = classifier.threshold, classifier.max_false_positive_rate
     if isinstance(threshold, Mapping) or isinstance(rate, Mapping):
         return Decision()
@@ -399,9 +405,11 @@ def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
 
 
 def read_label_sets(y: object) -> Iterable[Any]:
-    """The labels of each example, from a sequence or from River's data frame with a column a label."""
+    """The labels of each example, from a sequence or from River's data frame with a column for each label."""
     if isinstance(y, np.ndarray) and y.ndim > 1:
-        raise TypeError("y must be a sequence of labels, a set or list an example, or a data frame, got a matrix")
+        raise TypeError(
+            "y must be a sequence with a set or list of labels for each example, or a data frame, got a matrix"
+        )
     if is_frame(y):
         return frame_rows(y, column_names(y))
     check_sequence("y", y, "labels")
@@ -419,7 +427,7 @@ def whether_each_holds(y: object) -> dict[Label, bool]:
     if not isinstance(y, (set, frozenset, list, tuple)):
         raise TypeError(must_be("y", "a set or list of the labels that hold, or a dict of label to bool", y))
     labels = [check_label(label) for label in y]
-    if isinstance(y, (set, frozenset)):  # which have no order of their own
+    if isinstance(y, (set, frozenset)):  # sets have no order
         labels.sort(key=lambda label: (type(label).__name__, label))
     return dict.fromkeys(labels, True)
 

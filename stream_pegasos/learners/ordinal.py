@@ -1,4 +1,4 @@
-"""The learner of ordered classes over feature dicts."""
+"""The classifier of ordered classes, over feature dicts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["OrdinalClassifier"]
 
 @dataclass
 class OrderedLabels(Labels):
-    """Integer labels, numbered as they came; margins are the logarithms of their probabilities, by number."""
+    """Integer labels, numbered in order of arrival. Margins are the logarithms of their probabilities, by number."""
 
     by_label: bool = True
 
@@ -57,7 +57,7 @@ class OrderedLabels(Labels):
         return super().labels_many(margins, self.medians(margins))
 
     def medians(self, margins: Floats) -> NDArray[np.intp]:
-        """The number of the highest label that is reached with a probability above one half; −1 where there is none."""
+        """The number of the highest label that is reached with a probability above one half; −1 if there is none."""
         order = self.class_order(margins)
         if not len(order):
             return np.full(len(margins), -1)
@@ -90,48 +90,50 @@ class OrderedLabels(Labels):
 
 
 class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
-    """Classifier for classes that have an order, such as stars.
+    """Classifier for ordered classes, such as stars.
 
-    Each feature has one weight, and there is a threshold between each two neighbouring classes. The probability that an
+    Each feature has one weight, and there is a threshold between any two neighbouring classes. The probability that an
     example is above threshold k is 1/(1 + exp(−s · (⟨w, x⟩ + b_k) − o_k)), with an intercept b_k. The slope s and the
-    offset o_k are learned online from margins taken before learning. All thresholds teach the weights, with the steps
-    and the scaled features of the `AdaptiveClassifier`: a feature is scaled by the mean size of its log-count ratios,
-    each of the classes above a threshold to those below. The label predicted is the median, which has the least
-    expected absolute error: the highest label that is reached with a probability above 1/2.
+    offset o_k are learned online from margins taken before learning. All thresholds contribute to the weights, with the
+    steps and the scaled features of the `AdaptiveClassifier`. A feature is scaled by the mean size of its log-count
+    ratios; each ratio compares the classes above a threshold with those below. The predicted label is the median: the
+    highest label that is reached with a probability above 1/2. It has the least expected absolute error.
 
-    That fits where each class is between its neighbours in its words, too. A class with words of its own, such as
-    questions that are neutral among reviews, is told better by an `AdaptiveClassifier`: compare both on the stream, as
-    by `stream-pegasos evaluate FILE --ordered --compare MODEL`, with a MODEL that `train --save` made without a file.
+    This fits if the words of each class are between those of its neighbours, too. An `AdaptiveClassifier` is better for
+    a class with its own words, such as neutral questions among reviews. Compare both on the stream, for example by
+    `stream-pegasos evaluate FILE --ordered --compare MODEL`, with a MODEL from `train --save` without a file.
 
-    Labels are integers, and come as the stream brings them. Integers between them that were never met are no classes. A
+    Labels are integers, and new ones may come at any time. Integers between them that were never met are no classes. A
     new class begins with the thresholds of its neighbours.
 
     Parameters
     ----------
-    classifier
-        The `AdaptiveClassifier` whose parameters are used, one with its defaults if `None`; it may have no `pos_label`,
-        no `threshold`, no `max_false_positive_rate` and no `decide_for`.
+    classifier : AdaptiveClassifier or None, default None
+        The classifier whose parameters are used; `None` for the defaults. It may have no `pos_label`, `threshold`,
+        `max_false_positive_rate` or `decide_for`.
 
     Attributes
     ----------
     weights : dict
-        The weight of each feature; positive weights speak for the higher classes.
+        The weight of each feature; positive weights point to higher classes.
     intercept : dict
-        What the intercept adds to the margin, by pair of neighbouring labels.
-    n_iterations, classes, n_drifts
-        As those of the `AdaptiveClassifier`, with the labels in order.
+        The constant part of the margin, by pair of neighbouring labels.
+    n_iterations, n_drifts : int
+        As for `AdaptiveClassifier`.
+    classes : tuple
+        The labels met, in ascending order.
 
     Raises
     ------
     TypeError
-        If the classifier is of another class; when learning, if a label is no integer.
+        If the classifier has another class; when learning, if a label is no integer.
     ValueError
-        If the classifier has a parameter that is not used.
+        If the classifier has a parameter that is not used here.
 
     References
     ----------
-    [^1]: McCullagh, P., 1980. Regression models for ordinal data. JRSS B 42. (Proportional odds: one weight a feature,
-        and thresholds.)
+    [^1]: McCullagh, P., 1980. Regression models for ordinal data. JRSS B 42. (Proportional odds: one weight for each
+        feature, and thresholds.)
 
     Examples
     --------
@@ -201,7 +203,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         return dict(zip(pairwise(self.classes), self.learner.intercept.tolist(), strict=True))
 
     def _as_shown(self, numbers: Floats) -> Floats:
-        """The one weight that all classes share."""
+        """The weight that all classes share."""
         shown_values: Floats = numbers[:, 0] + 0.0
         return shown_values
 
@@ -224,7 +226,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     def learn_rows(self, *args: Any) -> RawScores:
         try:
             return super().learn_rows(*args)
-        except BaseException:  # perhaps before a class was met
+        except BaseException:  # it may be before a class was met
             if not np.array_equal(self.learner.order, self.labels.order):
                 self.learner.order = self.labels.order
             raise

@@ -1,4 +1,4 @@
-"""The classifier of the papers over feature dicts."""
+"""The classifier of the Pegasos papers, over feature dicts."""
 
 from __future__ import annotations
 
@@ -43,64 +43,65 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     steps or of known features. The defaults are the algorithm as published.
 
     Labels may be bool, int or str. With two labels, a positive margin stands for `True`, for 1 beside 0 or −1, or for
-    "true" beside "false". With other labels the first one met is the negative one, unless `pos_label` says otherwise.
-    From a third label on, each class is learned against the rest, or, with `multi_class`, all of them together. The
-    first two classes go on with the weights −w and w and their steps. Each later class begins with w = 0 and t = 0 at
-    its first example.
+    "true" beside "false". With other labels, the first label met is the negative one, unless `pos_label` says
+    otherwise. From a third label on, each class is learned against the rest; with `multi_class`, several classes may be
+    learned together. The first two classes continue with the weights −w and w and their steps. Each later class begins
+    with w = 0 and t = 0 at its first example.
 
     Parameters
     ----------
-    l2
+    l2 : float, default 1e-4
         The regularisation λ of the objective λ/2 ‖w‖² + mean hinge loss, from 1e-30 to 1e30.
-    batch_size
-        k, the number of examples in each step, at least 1. `learn_one` keeps examples in a buffer (only those that
-        violate the margin) until there were k.
-    t0
-        The step size counts this many steps as already taken, at least 0. 0 is Pegasos as published; 1/λ makes the
-        first step as large as that of a perceptron with a learning rate of 1.
-    project
-        Whether each step ends with the projection onto the ball of radius 1/√λ, as in the paper of 2007; the one of
+    batch_size : int, default 1
+        The number k of examples in each step, at least 1. `learn_one` keeps the examples that violate the margin in a
+        buffer until k examples have come.
+    t0 : float, default 0.0
+        The number of steps that the step size counts as already taken, at least 0. 0 is Pegasos as published; 1/λ makes
+        the first step as large as that of a perceptron with a learning rate of 1.
+    project : bool, default True
+        Whether each step ends with the projection onto the ball of radius 1/√λ, as in the paper of 2007; the paper of
         2011 leaves it out.
-    fit_intercept
+    fit_intercept : bool, default False
         Whether to add one constant feature, whose weight is the intercept. It is regularised like any other weight.
-    intercept_scaling
-        The value of that feature, above 0: the larger, the less its weight is regularised.
-    class_weight
-        The weight of the loss on each label, as a dict from label to a number of at least 0; 1 for labels not in it. Or
+    intercept_scaling : float, default 1.0
+        The value of that feature, from 1e-30 to 1e30. The larger it is, the less its weight is regularised.
+    class_weight : dict, {"balanced", "sqrt"} or None, default None
+        The weight of the loss on each label: a dict from label to a number of at least 0; 1 for labels not in it. Or
         `"balanced"`: N / (K · n), where N examples of K labels were learned so far and n of them have the label, with
-        the example itself included. Or `"sqrt"`: the root of that, which raises rare labels at less cost in accuracy.
-    pos_label
-        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and the other way round.
-        With `multi_class` it must be `None`.
-    average
-        Which weights predict, instead of the w of the last step. `True`: the average of the w of all steps. An int n:
-        the average from step n on, and before that the last w. `"weighted"`: the average of all, with the w of step t
-        weighted by t, which forgets the rough beginning. `False` or 0: the last w. Learning does not change.
-    max_features
-        The largest number of features with a weight, at least 1; `None` for no limit. When an example brings in more,
-        the features with the weights nearest to 0 are dropped first, until three quarters of the limit are left; with
-        several classes the largest weight counts. Of equal ones, those with the larger number or hash are dropped.
-        Names of features are dropped, too, once there are twice as many.
-    multi_class
-        How several classes are learned. `None`: one weight vector for two classes, and one against the rest from a
-        third class on. With the other two, every class has its own weight vector from the first example on, and the
-        class with the largest margin is predicted. `"crammer_singer"`: all weights are learned together, so that the
-        margin of the right class exceeds that of the best wrong one by 1; the objective is λ/2 Σ ‖w_c‖² + mean of
-        max(0, 1 + max over r ≠ y of ⟨w_r, x⟩ − ⟨w_y, x⟩). `"ovr"`: each class is learned against the rest, and begins
-        with its first example, as in River's `OneVsRestClassifier`. A feature is looked up once for all classes.
+        the example itself included. Or `"sqrt"`: the root of that, which favours rare labels at less cost in accuracy.
+    pos_label : bool, int, str or None, default None
+        The label that positive margins stand for. A bool, 0 or 1 also stands for its text, and vice versa. With
+        `multi_class` it must be `None`.
+    average : bool, int or "weighted", default False
+        The average of weights that predicts, instead of the w of the last step. `True`: the average of w over all
+        steps. An int n: the average from step n on, and the last w before it. `"weighted"`: the average over all steps,
+        with weight t for step t, which forgets the rough beginning. `False` or 0: the last w. It does not change
+        learning.
+    max_features : int or None, default None
+        The largest number of features with a weight, at least 1; `None` for no limit. When an example exceeds it, the
+        features with the weights closest to 0 are dropped, until three quarters of the limit are left; with several
+        classes, the largest weight counts. Of equal ones, those with the larger number or hash are dropped. Names of
+        features are dropped, too, if there are more than twice as many.
+    multi_class : {"crammer_singer", "ovr"} or None, default None
+        The method for several classes. `None`: one weight vector for two classes, and each class against the rest from
+        a third class on. With the other two, every class has its own weight vector from the start, and the class with
+        the largest margin is predicted. `"crammer_singer"`: all weights are learned together, so that the margin of the
+        right class exceeds the margin of the best wrong class by 1; the objective is λ/2 Σ ‖w_c‖² + mean of max(0, 1 +
+        max over r ≠ y of ⟨w_r, x⟩ − ⟨w_y, x⟩). `"ovr"`: each class is learned against the rest, and begins with its
+        first example, as in River's `OneVsRestClassifier`. A feature is looked up once for all classes.
 
     Attributes
     ----------
     weights : dict
-        The weight of each feature learned, by its name; with `average`, the averaged weight.
-    intercept : float
-        What the intercept adds to the margin. With `multi_class` or more than two classes both are dicts by class.
+        The weight of each known feature, by name; with `average`, the averaged weight.
+    intercept : float or dict
+        The constant part of the margin. With `multi_class` or more than two classes, both are dicts by class.
     n_iterations : int
-        t, the number of steps taken; with "ovr" the most that any class has.
+        The number of steps t; with "ovr", the largest of all classes.
     classes : tuple
-        The labels met, in the order in which they came.
+        The labels met, in order of arrival.
     pair : tuple
-        With up to two labels the negative and the positive one, `None` for one that is to come; otherwise nothing.
+        With up to two labels, the negative and the positive label, `None` for a label that has not come; else empty.
 
     Raises
     ------
@@ -135,7 +136,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     >>> {name: round(weight, 2) for name, weight in model.weights.items()}
     {'cheap': -0.8, 'pills': -0.8, 'see': 0.6, 'you': 0.6}
 
-    In a pipeline, with each example predicted before it is learned:
+    In a pipeline, which predicts each example before it learns it:
 
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> pipeline = preprocessing.StandardScaler() | PegasosClassifier(l2=0.01, fit_intercept=True)
@@ -199,6 +200,6 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
         self._set_up(learner, labels, self.class_weight)
 
     def _importance(self, state: Mapping[str, Any]) -> Floats:
-        scales = np.abs(state["scale"])  # each column has its own, and the only one changes no order
+        scales = np.abs(state["scale"])  # each column has its own scale; a single one changes no order
         largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)
         return np.where(state["keys"] == INTERCEPT, np.inf, largest)

@@ -1,4 +1,4 @@
-"""Predictions for several examples, and the raw scores from which they are made."""
+"""Predictions for several examples, and the raw scores behind them."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ __all__ = [
     "uncertainty",
 ]
 
-Members = NDArray[np.bool_] | None  # whether each label, a column, is in the set of an example; `None` without sets
+Members = NDArray[np.bool_] | None  # whether each label (a column) is in an example's set; `None` without sets
 ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
 
 
 class Predictions:
-    """The predictions of a model for several examples; labels and probabilities are computed when they are asked for.
+    """The predictions of a model for several examples. Labels and probabilities are computed on first use.
 
     `limited` has the labels with a limit of false positives, and the threshold of each.
 
     Attributes
     ----------
-    scores
-        What each decision rests on. With two classes: a number, above 0 for the positive one. With more: a row of
-        margins, in the order of `classes`. With ordered classes: the logarithms of probabilities.
-    pair
-        If scores are single numbers: the negative and the positive label, `None` for one yet to come; else nothing.
-    labels
-        The label predicted for each example, `None` while nothing is known; a tuple of labels if an example may have
+    scores : numpy.ndarray of float
+        The scores that decide. With two classes: a number, above 0 for the positive one. With more: a row of margins,
+        in the order of `classes`. With ordered classes: the logarithms of probabilities.
+    pair : tuple
+        The negative and the positive label, if scores are single numbers; `None` for a label that has not come. Else
+        empty.
+    labels : numpy.ndarray
+        The label predicted for each example, `None` before the first label; a tuple of labels if an example may have
         several.
-    classes
-        The labels of the columns of `probabilities`; `None` is a label yet to come.
-    probabilities
+    classes : tuple
+        The labels of the columns of `probabilities`; `None` stands for labels that have not come.
+    probabilities : numpy.ndarray of float
         A row for each example, with a column for each class. Rows sum to 1, unless an example may have several labels.
-        While one label alone is known, it has (n + 1) / (n + 2) after n examples, by Laplace's rule of succession, and
-        those to come have the rest.
-    sets
-        For each example the labels in the set of the `coverage` asked for, the likeliest first; `None` without one.
-    withheld
-        For each example the labels whose probability is above their threshold, but which a limit of false positives
-        kept from being predicted.
+        A single known label has (n + 1) / (n + 2) after n examples, by Laplace's rule of succession, and labels to come
+        have the rest.
+    sets : list of list, or None
+        For each example, the labels in the set for the `coverage`, the most probable first; `None` without a coverage.
+    withheld : list of tuple
+        For each example, the labels with a probability above their threshold that a limit of false positives excluded.
     """
 
     def __init__(
@@ -133,12 +133,12 @@ def settled(
     pair: tuple[Label | None, ...] = (),
     members: Members = None,
 ) -> Predictions:
-    """Predictions whose labels and probabilities are computed already."""
+    """Predictions with labels and probabilities that are already computed."""
     return Predictions(scores, lambda: labels, lambda: class_probabilities, limited, pair, members)
 
 
 def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
-    """The predictions of all parts, one after the other, if these know the same labels."""
+    """The predictions of all parts, one after the other. All parts must know the same labels."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -150,9 +150,9 @@ def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
 
 
 def uncertainty(predictions: Predictions) -> Floats:
-    """How unsure a model is of each message, from 0 to 1: 1 minus the difference of the two largest probabilities;
-    where it may have several labels, minus the smallest difference of yes and no. Knowing fewer than two labels it
-    is 1.
+    """The uncertainty of a model about each message, from 0 to 1: 1 minus the difference of the two largest
+    probabilities. If a message may have several labels: 1 minus the smallest difference between yes and no. With fewer
+    than two known labels it is 1.
     """
     if not len(predictions):
         return np.ones(0)
@@ -170,20 +170,20 @@ Decided = NDArray[Any] | None
 
 
 class WeightedTargets(NamedTuple):
-    """What limits of false positives learn of examples: their targets and weights."""
+    """Targets and weights of examples, for limits of false positives to learn from."""
 
     targets: Floats
     weights: Floats
 
     @classmethod
     def of(cls, targets: Floats, weights: Floats | None) -> WeightedTargets:
-        """Given their weights, `None` if all are 1."""
+        """Targets with their weights, `None` if all are 1."""
         return cls(targets, np.ones(len(targets)) if weights is None else weights)
 
 
 class RawScores(NamedTuple):
-    """What a learner finds for several examples: margins, what calibrates them and, if not the margins alone decide,
-    the decisions; with a coverage also the sets.
+    """Scores of a learner for several examples: margins, their calibration and, unless the margins alone decide, the
+    decisions; with a coverage, also the sets.
     """
 
     margins: Floats
@@ -192,8 +192,8 @@ class RawScores(NamedTuple):
     members: Members = None
 
     def mask_unseen_classes(self, n_before: tuple[int, int]) -> RawScores:
-        """The scores, −inf for the first two classes before they come, of which the column that they share knows
-        nothing.
+        """The scores, with −inf for each of the first two classes before it comes; the column that they share does not
+        tell.
         """
         for number, n in enumerate(n_before):
             if n > 0:
@@ -202,14 +202,16 @@ class RawScores(NamedTuple):
 
 
 class PartlyLearnedError(RuntimeError):
-    """A drift detector, or a model of River's, raised in the middle of many examples; those before are learned.
+    """A drift detector or a model of River raised an error among many examples. The earlier examples are learned.
 
     Attributes
     ----------
-    n_learned
-        How many, which are the first ones.
-    found, predictions
-        Their raw scores from before they were learned; and the predictions, if they were asked for.
+    n_learned : int
+        The number of learned examples, which are the first.
+    found : RawScores or None
+        Their raw scores from before learning.
+    predictions : Predictions or None
+        Their predictions, if the call returns predictions.
     """
 
     def __init__(
@@ -225,7 +227,7 @@ class PartlyLearnedError(RuntimeError):
 
 
 def joined_scores(parts: list[RawScores]) -> RawScores:
-    """The raw scores of all parts, one after the other; later parts may have more columns."""
+    """The raw scores of all parts, one after the other. Later parts may have more columns."""
     decided = [part.decided for part in parts if part.decided is not None]
     if decided and decided[0].ndim == 1:
         decided_parts = [largest(part.margins) if part.decided is None else part.decided for part in parts]
@@ -245,7 +247,7 @@ def raw_scores(parts: list[tuple[Floats, Floats]]) -> RawScores:
 
 
 def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:
-    """The rows of all parts, one after the other, with `missing` in the columns that they lack."""
+    """The rows of all parts, one after the other, with `missing` in the columns that a part lacks."""
     width = max(part.shape[1:] for part in parts)
     if all(part.shape[1:] == width for part in parts):
         return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""The ready-made text model: features and classifier fused."""
+"""The ready-made text model: features and classifier in one."""
 
 from __future__ import annotations
 
@@ -33,47 +33,51 @@ __all__ = ["TextClassifier"]
 if TYPE_CHECKING:
 
     class ModelOfAnyKind(Model, base.MiniBatchClassifier):  # type: ignore[misc]
-        """For type checkers, which know of classes alone; River asks instances, which are of the classifier's kind."""
+        """A base class for type checkers, which see classes only. River asks instances, of the classifier's kind."""
 else:
     ModelOfAnyKind = Model
 
 
 class TextClassifier(ModelOfAnyKind):
-    """Text in, label out: features and a classifier run as one in the engine.
+    """Text classifier: features and a classifier that run together in the engine.
 
-    Without arguments it is the most accurate model that we know for a single pass over a stream of text in any
-    language: `TextFeatures`, learned by an `AdaptiveClassifier`. tests/benchmarks/accuracy.py measures it beside other
-    tools, and without each of its parts.
+    The defaults are the most accurate model that we know for a single pass over a stream of text in any language:
+    `TextFeatures` with an `AdaptiveClassifier`. tests/benchmarks/accuracy.py compares it with other tools, and with
+    itself without each of its parts.
 
-    With other parts it gives the results of their pipeline, up to rounding, without making Python objects of the
+    With other parts, the results are those of their pipeline, up to rounding, but no Python objects are created for
     features. The `_many` methods take any iterable of texts.
 
-    A field that features read and none of 500 messages has is warned of once; a message that is predicted and then
-    learned counts twice.
+    There is one warning about fields that the features read but none of 500 messages has; a message that is predicted
+    and then learned counts twice.
 
     Parameters
     ----------
-    features
-        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features; or the
-        sum of such as each read a field of a message.
-    classifier
-        The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
-        `PegasosClassifier`, `OrdinalClassifier`, `MultiLabelClassifier` or `KernelPegasosClassifier`. For River the
-        model is of the same kind as this, for one label an example or for several.
+    features : Features or None, default None
+        The `TextFeatures` or `HashedBagOfWords` that turn texts into features; or a sum of features that read fields of
+        a message. `None` is `TextFeatures()`.
+    classifier : classifier of this package or None, default None
+        The classifier that learns from the features: an `AdaptiveClassifier`, `PegasosClassifier`, `OrdinalClassifier`,
+        `MultiLabelClassifier` or `KernelPegasosClassifier`. `None` is `AdaptiveClassifier()`. For River, the model has
+        the kind of this classifier: for one label per example, or for several.
 
     Attributes
     ----------
-    weights, intercept, n_iterations, classes
-        Those of the classifier, with features named by their hashed columns.
+    weights, intercept : float or dict
+        As for the classifier; the names of features are their hashed columns.
+    n_iterations : int
+        As for the classifier.
+    classes : tuple
+        As for the classifier.
     names : FeatureNames or None
-        The words of the heaviest features, once `keep_names` was called.
+        The words of the heaviest features; `None` before `keep_names`.
 
     Raises
     ------
     TypeError
-        If a part is of another class.
+        If a part has another class.
     ValueError
-        If there are vectors that the classifier has no use for.
+        If there are vectors, but the classifier cannot use them.
 
     Examples
     --------
@@ -110,7 +114,7 @@ class TextClassifier(ModelOfAnyKind):
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, Features):
             raise TypeError(must_be("features", "features of this package", type(features)))
-        kind = type(self.classifier)  # isinstance would see through pipelines, as River has it
+        kind = type(self.classifier)  # not isinstance: in River it looks into pipelines
         if not issubclass(kind, Classifier):
             raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
         if self.vector_source is not None and Capability.VECTORS not in self.capabilities:
@@ -122,10 +126,10 @@ class TextClassifier(ModelOfAnyKind):
         self._begin()
 
     def _begin(self) -> None:
-        """Set what is of this process alone, and no part of the model."""
+        """Set the attributes of this process, which are no part of the model."""
         self.lock = self.classifier.lock
-        self.classifier.set_scaler(None)  # what features make of messages are no numbers of a table
-        # Features of a single field refuse a message without it.
+        self.classifier.set_scaler(None)  # features of messages are no numbers of a table
+        # Features of a single field refuse a message without it, so they need no warning.
         self.fields_met = FieldsMet(self.features.fields if isinstance(self.features, FeatureUnion) else ())
 
     def __getstate__(self) -> dict[str, Any]:
@@ -144,7 +148,7 @@ class TextClassifier(ModelOfAnyKind):
 
     @property
     def vector_source(self) -> VectorSource | None:
-        """What gives a message its vector, if anything: a table of word vectors, or an encoder."""
+        """The source of a message's vector, if there is one: a table of word vectors, or an encoder."""
         return self.features.vector_source
 
     @property
@@ -165,7 +169,9 @@ class TextClassifier(ModelOfAnyKind):
 
     @property
     def _last_step(self) -> Classifier:
-        """By which River tells what kind of model a pipeline is; so this one is of the kind of its classifier."""
+        """The classifier. By this property River finds the kind of a pipeline, so this model has the kind of its
+        classifier.
+        """
         return self.classifier
 
     def learn_one(self, x: object, y: object, w: float = 1.0) -> None:
@@ -173,11 +179,11 @@ class TextClassifier(ModelOfAnyKind):
 
         Parameters
         ----------
-        x
-            The text; with `features.on`, a dict that has it.
-        y
-            The label: bool, int or str.
-        w
+        x : str or dict
+            The text; with `features.on`, a dict with this field.
+        y : bool, int or str
+            The label; for a `MultiLabelClassifier`, a collection of labels.
+        w : float, default 1.0
             The weight of the loss on this example, from 0 to 1e30.
 
         Raises
@@ -185,7 +191,7 @@ class TextClassifier(ModelOfAnyKind):
         TypeError
             If the text is no str, or the label is no bool, int or str.
         ValueError
-            If the weight is out of its range, or the classifier does not take the label. The model is then as before.
+            If the weight is out of its range, or if the classifier refuses the label. The model does not change then.
         """
         text = self.features.prepare(x)
         if self.fields_met.lacking:
@@ -198,25 +204,25 @@ class TextClassifier(ModelOfAnyKind):
             self._name_features([text], [y], w, 1)
 
     def describe(self, descriptions: Descriptions) -> None:
-        """Say what labels mean, before the first message or later: each text is learned twice, as a message would be.
-        Where a message may have several labels, each text is learned once, with a weight of 0.1.
+        """Learn the meaning of labels from words, before the first message or later: each text is learned twice, like a
+        message. If a message may have several labels, each text is learned once, with a weight of 0.1.
 
-        A label that is new is known from then on. tests/benchmarks/vectors.py measures what descriptions bring: of many
-        classes a third fewer errors over the first hundreds of messages, and names that mean nothing cost nothing.
+        A new label is known from then on. tests/benchmarks/vectors.py measures the benefit: with many classes, a third
+        fewer errors over the first hundreds of messages; names without a meaning do no harm.
 
         Parameters
         ----------
-        descriptions
-            For each label, that the classifier takes, a text, several texts, or `None` for its name: words are split at
-            underscores, hyphens and capitals. Names that are numbers, true or false, or differ by numbers alone, are
-            left out, with a warning. Where a message has fields, a text stands for the first one of text.
+        descriptions : mapping of label to str, iterable of str or None
+            For each label a text, several texts, or `None` for its name, which is split into words at underscores,
+            hyphens and capitals. Names are left out, with a warning, if they are numbers, true or false, or differ only
+            by numbers. If messages have fields, a text stands for the first field of text.
 
         Raises
         ------
         TypeError
-            If it is no mapping of labels to texts, or messages have no text.
+            If `descriptions` is no mapping of labels to texts, or if messages have no text.
         ValueError
-            If a text is blank, or the classifier does not take a label. The model is then as before.
+            If a text is blank, or if the classifier refuses a label. The model does not change then.
 
         Examples
         --------
@@ -232,15 +238,15 @@ class TextClassifier(ModelOfAnyKind):
         self.learn_many(lessons.X, lessons.y, lessons.w)
 
     def make_lessons(self, descriptions: Descriptions) -> Lessons:
-        """What `describe` learns: messages and labels as this model takes them."""
+        """The lessons of `describe`: messages and labels as this model takes them."""
         return make_lessons(descriptions, Capability.MULTILABEL in self.capabilities, self.features.make_message)
 
     def predict_one(self, x: object) -> Prediction:  # type: ignore[override]
-        """The label of a text, as the classifier gives it.
+        """The predicted label of a text.
 
         Parameters
         ----------
-        x
+        x : str or dict
             The text, as for `learn_one`.
         """
         text = self.features.prepare(x)
@@ -249,14 +255,14 @@ class TextClassifier(ModelOfAnyKind):
         return self.classifier.predict_prepared(self.features.scanner, text)
 
     def keep_names(self) -> None:
-        """From now on keep the words of the up to 20,000 heaviest features, as hashed features have no names of their
-        own. They are found in the first 1,000 messages learned and in each sixteenth after these; a saved model has
-        them, too. So some words of messages are kept; nothing else of the package does that unless it is told to.
+        """Keep the words of the up to 20,000 heaviest features from now on, because hashed features have no names. The
+        first 1,000 messages learned are searched for them, and then every sixteenth; a saved model has them, too. So
+        some words of messages are stored; the package does this only on request.
 
         Raises
         ------
         TypeError
-            If the classifier has no weights, as with a kernel.
+            If the classifier has no weights, for example with a kernel.
 
         Examples
         --------
@@ -279,30 +285,30 @@ class TextClassifier(ModelOfAnyKind):
             self.names.learned(self, itertools.islice(taught, n_learned))
 
     def explain_one(self, x: object, label: Label | None = None, limit: int | None = None) -> dict[str, float]:
-        """Explain a prediction: what each word of the text adds to the margin, largest size first.
+        """Explain a prediction by the part of the margin that each word of the text adds, largest size first.
 
-        With two classes this is the margin of the positive class. With more, it is how far the margin of the predicted
-        class is above the next best; with ordered classes, how high the text is in their order. The values add up to
-        the margin. What an n-gram adds is shared out to its words in equal parts, as the command and the page have it;
-        `explain_ngrams_one` has the n-grams. The intercept, if any, is named `"(intercept)"`. In a message of several
-        fields the name of the field stands before a word. Words that add nothing are left out.
+        With two classes, it explains the margin of the positive class. With more, it explains the difference between
+        the margin of the predicted class and the next best; with ordered classes, the position of the text in their
+        order. The values sum to the margin. The part of an n-gram is divided equally among its words, as in the command
+        and the web page; `explain_ngrams_one` gives the n-grams. The intercept, if any, has the name `"(intercept)"`.
+        In a message of several fields, the name of the field precedes a word. Words with a part of 0 are left out.
 
         Parameters
         ----------
-        x
+        x : str or dict
             The text, as for `learn_one`.
-        label
-            A class whose own margin is explained instead. `None`: as above; where a text may have several labels, the
-            most probable label.
-        limit
-            How many words to name, at least 1: the heaviest; `None` for all.
+        label : bool, int, str or None, default None
+            A class whose own margin is explained instead. `None`: as above; if a text may have several labels, the most
+            probable label.
+        limit : int or None, default None
+            The number of words, at least 1: the heaviest; `None` for all.
 
         Raises
         ------
         TypeError
-            If the classifier has no margin that is a sum over features, as with a kernel.
+            If the margin of the classifier is no sum over features, for example with a kernel.
         ValueError
-            If the label is not in `classes`, or if classes are ordered: these are not explained one by one; or if
+            If the label is not in `classes`, if classes are ordered, which cannot be explained one by one, or if
             `limit` is below 1.
         """
         if limit is not None:
@@ -311,20 +317,22 @@ class TextClassifier(ModelOfAnyKind):
         return dict([*words(ngrams, self.features.texts(x)).items()][:limit])
 
     def explain_ngrams_one(self, x: object, label: Label | None = None, limit: int | None = None) -> dict[str, float]:
-        """What each n-gram of the text adds to the margin that `explain_one` explains, largest size first.
+        """The part of each n-gram in the margin that `explain_one` explains, largest size first.
 
-        An n-gram of the name `"(intercept)"` is added to the intercept. One that begins or ends with a space is the
-        beginning or the end of a word or run. N-grams that share a column share what it adds. Those that add nothing
+        An n-gram with the name `"(intercept)"` is added to the intercept. An n-gram that begins or ends with a space is
+        the beginning or the end of a word or run. N-grams in the same column share its part. N-grams with a part of 0
         are left out.
 
         Parameters
         ----------
-        x, label
-            As for `explain_one`, which raises the same.
-        limit
-            How many columns to name, at least 1: the heaviest, and those that add as much as the last of these; `None`
-            for all. Of n-grams that share a column one is named then, with all that it adds. A few take a fraction of
-            the time.
+        x : str or dict
+            The text, as for `learn_one`.
+        label : bool, int, str or None, default None
+            As for `explain_one`, with the same errors.
+        limit : int or None, default None
+            The number of columns, at least 1: the heaviest, and those that equal the last of these; `None` for all.
+            With a limit, one n-gram stands for all in the same column, with the whole part. A small limit takes a
+            fraction of the time.
         """
         if Capability.EXPLAIN not in self.capabilities:
             raise TypeError(must_be("classifier", "a linear one for explain_one", type(self.classifier)))
@@ -343,13 +351,13 @@ class TextClassifier(ModelOfAnyKind):
         return {ngram: contribution for ngram, contribution in by_size if contribution}
 
     def _named(self, prepared: Any, contributions: Mapping[int, float]) -> Iterator[tuple[str, float]]:
-        """What each n-gram adds, of what its column does."""
+        """The part of each n-gram, given the parts of columns."""
         columns: dict[int, list[tuple[str, float]]] = {}
         for ngram, column, value in self.features.contents(prepared):
             columns.setdefault(column, []).append((ngram, value))
         for column, contribution in contributions.items():
             if contribution == 0.0:
-                continue  # also where the counts of a column cancel out
+                continue  # also if the counts in a column cancel out
             total = sum(value for _, value in columns[column])
             for ngram, value in columns[column]:
                 yield ngram, contribution * value / total

@@ -1,4 +1,4 @@
-"""Classifiers whose predictions change how they learn: by limits of false positives, or by a drift detector."""
+"""Classifiers that also learn from their predictions: limits of false positives, F1, label sets and drift detectors."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["WatchedClassifier"]
 
-KEPT_AFTER_DRIFT = 0.1  # the share of the evidence that is kept when a drift is detected
+KEPT_AFTER_DRIFT = 0.1  # the share of the evidence to keep at a drift
 
 
 class WatchedClassifier(Classifier):
-    """Shows limits of false positives, counts for F1 and a drift detector each prediction before it is learned."""
+    """A classifier that shows each prediction to its limits of false positives, counts for F1 and drift detector,
+    before it learns the example.
+    """
 
     learner: AdaptiveLearner
     _drift: DriftWatch
@@ -67,7 +69,7 @@ class WatchedClassifier(Classifier):
             raw = raw_scores(parts).mask_unseen_classes(n_before_two)
             raw = raw._replace(decided=self._decided(labels, raw, learned))
             return self._add_sets(labels, raw, learned)
-        except BaseException:  # an interruption: limits know what the engine has learned
+        except BaseException:  # an interruption: limits must match the engine's examples
             if parts:
                 self.decisions, self.f1, self.conformal = before
                 raw = raw_scores(parts).mask_unseen_classes(n_before_two)
@@ -79,8 +81,8 @@ class WatchedClassifier(Classifier):
     def _learn_in_turn(
         self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Floats | None
     ) -> RawScores:
-        """Learn the rows one by one, each after the detector was told whether its prediction was wrong."""
-        self.learner.predict_learn_many(encoder, rows)  # raises what is wrong before anything is learned
+        """Learn the rows one by one; before each, tell the detector whether its prediction was wrong."""
+        self.learner.predict_learn_many(encoder, rows)  # raises any fault before the first row is learned
         parts: list[RawScores] = []
         first, second = self._n_before_two(labels, targets, weights)
         for i, target in enumerate(targets.tolist()):
@@ -94,7 +96,7 @@ class WatchedClassifier(Classifier):
             learning_limits = drifted = False
             before = self._kept() if teaches else (self.decisions, self.f1, self.conformal)
             try:
-                if teaches and i >= second:  # with one class nothing can be wrong
+                if teaches and i >= second:  # with one class, no prediction can be wrong
                     try:
                         drifted = self._drift.tell(self._is_wrong(labels, raw, target))
                     except Exception as error:
@@ -119,17 +121,17 @@ class WatchedClassifier(Classifier):
                         self.learner.set_state(state)
                 raise
             parts.append(raw)
-        # The last part has no rows; it brings the columns of all present classes, also if there are no rows at all.
+        # The last part has no rows. It adds the columns of all present classes, even if there are no rows at all.
         empty = RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))
         return joined_scores([*parts, self._add_sets(labels, empty)])
 
     def _kept(self) -> tuple[Decisions | dict[Label, Decision] | None, F1Decision | None, Coverage | None]:
-        """What an interruption may take back: the decisions, the counts for F1, and the level of the sets."""
+        """The state that an interruption may restore: the decisions, the counts for F1, and the level of the sets."""
         f1 = None if self.f1 is None else self.f1.changed(self.f1.decide_for)
         return self._copied_decisions(), f1, self.conformal
 
     def _copied_decisions(self) -> Decisions | dict[Label, Decision] | None:
-        """The decisions as they are now, whatever their limits learn later."""
+        """The present decisions; later learning of their limits does not change them."""
         return self.decisions
 
     def score_rows(self, encoder: Encoder, rows: Inputs) -> RawScores:
@@ -137,7 +139,7 @@ class WatchedClassifier(Classifier):
         return self._add_sets(self.labels, raw._replace(decided=self._decided(self.labels, raw)))
 
     def _add_sets(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> RawScores:
-        """The scores with sets of labels, if any are asked for. With `learned`, their level learns row by row."""
+        """The scores with label sets, if a coverage is asked for. With `learned`, the level learns row by row."""
         if self.conformal is None:
             return raw
         probabilities, least = self._in_sets(labels, raw), np.full(len(raw.margins), self.conformal.least)
@@ -147,11 +149,11 @@ class WatchedClassifier(Classifier):
         return raw._replace(members=probabilities >= least[:, np.newaxis])
 
     def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
-        """The probability with which each label is in the set of an example; `NEVER` if it is not known."""
+        """The probability for which each label is in the set of an example; `NEVER` for an unknown label."""
         raise NotImplementedError
 
     def _truth_probabilities(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
-        """The probability with which the right label is in the set, given that of each label."""
+        """The probability for which the right label is in the set, given those of all labels."""
         padded = np.pad(probabilities, ((0, 0), (0, 1)), constant_values=NEVER)
         numbers = np.minimum(targets.astype(np.intp), probabilities.shape[1])
         of_truth: Floats = padded[np.arange(len(padded)), numbers]
@@ -166,7 +168,7 @@ class WatchedClassifier(Classifier):
         counts, scores = (column[mask].astype(np.float32) for column in (counts_now(state), importance))
         return Recency(counts, scores, state["n_iterations"])
 
-    # What an estimator says.
+    # Methods that estimators implement.
 
     def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
         """The decision on each row; `None` if margins alone decide. With `learned`, limits learn row by row."""
@@ -201,7 +203,7 @@ class WatchedClassifier(Classifier):
         scaler = FeatureScaler()
         scaler.set_state(state_of_scaler)
         self.set_scaler(scaler)
-        self._drift.n_drifts = n_drifts  # its detector begins afresh
+        self._drift.n_drifts = n_drifts  # the detector starts again
         if self.f1 is not None:
             self.f1.set_state(values["f1"], self.classes)
         if self.conformal is not None:
@@ -209,6 +211,6 @@ class WatchedClassifier(Classifier):
 
 
 def counts_now(state: Mapping[str, Any]) -> Floats:
-    """How often each feature occurred, where an example now counts 1."""
+    """The number of occurrences of each feature, in units of an example now."""
     counts: Floats = np.sum([state[name] for name in COUNTS_OF_FEATURE if name in state], axis=0, dtype=float)
     return counts / float(state["evidence"])

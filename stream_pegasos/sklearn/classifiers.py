@@ -1,4 +1,4 @@
-"""The learners as classifiers over texts and over matrices."""
+"""Classifiers over texts and over matrices for scikit-learn."""
 
 from __future__ import annotations
 
@@ -25,42 +25,43 @@ __all__ = ["OnlineClassifier", "OnlineTextClassifier"]
 
 
 class OnlineTextClassifier(ClassifierFace):
-    """Text in, label out: features and a classifier, learned in one pass.
+    """Text classifier: features and a classifier, learned in one pass.
 
-    Without arguments it is the `TextClassifier` of this package: the recipe's features in any language, learned by an
-    `AdaptiveClassifier`. Texts come as a list, an array, a series, or a frame with one column.
+    By default it is the `TextClassifier` of this package: `TextFeatures` for any language, learned by an
+    `AdaptiveClassifier`. Texts are a list, an array, a series, or a frame with one column.
 
     Options of the parts are parameters of this estimator, too: `features__ngram_range`, `classifier__learning_rate`.
 
     Parameters
     ----------
-    features
-        The `TextFeatures`, with their defaults if `None`, or `HashedBagOfWords` that turn texts into features; or a sum
-        of features, each of which reads a column of a data frame, or a field of dicts.
-    classifier
-        The classifier that learns from them: an `AdaptiveClassifier`, with its defaults if `None`, or the package's
-        `PegasosClassifier`, `OrdinalClassifier` (which has no `decision_function`) or `KernelPegasosClassifier`.
-    class_weight
-        The weight of the loss on each label, as a dict from label to a number of at least 0; `"balanced"`, which
-        balances by the labels learned so far; or `"sqrt"`, the root of that. `None` keeps that of the classifier.
-    passes
-        How often `fit` learns all rows, at least 1. One pass is enough for the adaptive classifier; others may want
-        more.
-    shuffle
-        Whether `fit` learns rows in a random order, another one in each pass: data sorted by class is learned badly in
-        its own order. `False` suits a stream, whose order matters. `partial_fit` never shuffles.
-    random_state
-        What shuffles: an int, for the same model every time, a NumPy `RandomState`, or `None`.
-    descriptions
-        What labels mean, learned before the first example, as `TextClassifier.describe` takes it: a mapping of labels
-        to a text, several, or `None` for the name. These labels are classes from the beginning.
+    features : Features or None, default None
+        The `TextFeatures` or `HashedBagOfWords` that turn texts into features; or a sum of features, each of which
+        reads a column of a data frame, or a field of dicts. `None` is `TextFeatures()`.
+    classifier : classifier of this package or None, default None
+        The classifier that learns from the features: an `AdaptiveClassifier`, `PegasosClassifier`, `OrdinalClassifier`
+        (which has no `decision_function`) or `KernelPegasosClassifier`. `None` is `AdaptiveClassifier()`.
+    class_weight : dict, {"balanced", "sqrt"} or None, default None
+        The weight of the loss on each label: a dict from label to a number of at least 0; `"balanced"`, which balances
+        by the labels learned so far; or `"sqrt"`, the root of that. `None` keeps the classifier's.
+    passes : int, default 1
+        The number of times that `fit` learns all rows, at least 1. One pass is enough for the adaptive classifier;
+        others may need more.
+    shuffle : bool, default True
+        Whether `fit` learns rows in random order, a new one in each pass, because data sorted by class is learned
+        badly. `False` is for a stream, whose order matters. `partial_fit` never shuffles.
+    random_state : int, numpy.random.RandomState or None, default 0
+        The source of the random order: an int for the same model every time, a `RandomState`, or `None` for a random
+        seed.
+    descriptions : mapping of label to str, iterable of str or None, default None
+        Descriptions of labels, learned before the first example, as for `TextClassifier.describe`: for each label a
+        text, several texts, or `None` for its name. These labels are classes from the beginning.
 
     Attributes
     ----------
     classes_ : numpy.ndarray
         The labels, sorted.
     model_ : TextClassifier
-        The model inside. It can be saved, served and taught further by itself; its labels are those of `y`.
+        The model inside. It can be saved, served and trained further on its own; its labels are those of `y`.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class OnlineTextClassifier(ClassifierFace):
     >>> model.predict(["pills, cheap pills", "at noon"])
     array(['spam', 'ham'], dtype='<U4')
 
-    A stream in portions, with all labels known beforehand:
+    A stream in portions, with all labels known in advance:
 
     >>> model = OnlineTextClassifier().set_params(classifier__learning_rate=1.0)
     >>> for texts, labels in [(["lunch?"], ["work"]), (["cheap pills", "lunch!"], ["spam", "work"])]:
@@ -126,19 +127,22 @@ class OnlineTextClassifier(ClassifierFace):
 class OnlineClassifier(ClassifierFace):
     """A linear classifier over the rows of a matrix, sparse or dense, learned in one pass.
 
-    The default, `AdaptiveClassifier`, is made for sparse features that are present or absent: words, tags, one-hot
-    columns. It stores weights only for columns that occurred, so there may be 2³⁰ columns. For texts,
-    `OnlineTextClassifier` does the same faster, without a matrix.
+    The default, `AdaptiveClassifier`, is for sparse features that are present or absent: words, tags, one-hot columns.
+    It stores weights only for columns that occurred, so there may be 2³⁰ columns. For texts, `OnlineTextClassifier`
+    does the same faster, without a matrix.
 
     Options of the classifier are parameters of this estimator, too: `classifier__learning_rate`.
 
     Parameters
     ----------
-    classifier
-        An `AdaptiveClassifier`, with its defaults if `None`, or the package's `PegasosClassifier`, `OrdinalClassifier`
-        (which has no `decision_function`) or `KernelPegasosClassifier`.
-    class_weight, passes, shuffle, random_state
-        As those of `OnlineTextClassifier`.
+    classifier : classifier of this package or None, default None
+        An `AdaptiveClassifier`, `PegasosClassifier`, `OrdinalClassifier` (which has no `decision_function`) or
+        `KernelPegasosClassifier`. `None` is `AdaptiveClassifier()`.
+    class_weight : dict, {"balanced", "sqrt"} or None, default None
+    passes : int, default 1
+    shuffle : bool, default True
+    random_state : int, numpy.random.RandomState or None, default 0
+        All as for `OnlineTextClassifier`.
 
     Attributes
     ----------
@@ -147,7 +151,7 @@ class OnlineClassifier(ClassifierFace):
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : numpy.ndarray
-        The names of columns, if X was a data frame whose columns have names.
+        The names of columns, if X was a data frame with named columns.
     model_ : Classifier
         The model inside. Its features are the numbers of columns, its labels those of `y`.
 
@@ -178,7 +182,7 @@ class OnlineClassifier(ClassifierFace):
         matrix = sparse.csr_array(validate_data(self, X, reset=is_new, accept_sparse="csr", dtype=np.float64))
         if not matrix.data.all():
             matrix = matrix.copy()
-            matrix.eliminate_zeros()  # so that it equals one made from a dense matrix
+            matrix.eliminate_zeros()  # as in a matrix from a dense one
         return matrix
 
     def _new_model(self) -> Classifier:

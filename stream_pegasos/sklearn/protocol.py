@@ -1,4 +1,4 @@
-"""scikit-learn's protocol around the classifiers of this package."""
+"""scikit-learn's protocol for the classifiers of this package."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ Part = TypeVar("Part", bound=base.Base)
 
 
 def has_margins(estimator: ClassifierFace) -> bool:
-    """Whether the classifier has a margin for each class, which ordered classes have not."""
+    """Whether the classifier has a margin for each class; ordered classes have none."""
     return Capability.ORDINAL not in estimator.part("classifier").capabilities
 
 
 def takes_several_classes(classifier: object) -> bool:
-    """Whether there may be more than two classes; `True` for an object that is no classifier, which `fit` refuses."""
+    """Whether more than two classes are possible; `True` for an object that is no classifier, which `fit` refuses."""
     return not isinstance(classifier, Classifier) or Capability.MULTICLASS in classifier.capabilities
 
 
 class ClassifierFace(ClassifierMixin, BaseEstimator):
-    """scikit-learn's protocol around a classifier of this package, which does all the work.
+    """The base class of estimators: scikit-learn's protocol around a classifier of this package.
 
-    A subclass says what its parts are, which examples it takes, and how a model is made of its parts.
+    A subclass defines its parts, its examples, and how to create a model.
     """
 
-    PARTS: ClassVar[Mapping[str, Callable[[], base.Base]]]  # by parameter, what makes its default
+    PARTS: ClassVar[Mapping[str, Callable[[], base.Base]]]  # by parameter, a function that creates the default
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         self.classifier, self.class_weight = classifier, class_weight
         self.passes, self.shuffle, self.random_state = passes, shuffle, random_state
 
-    # What a subclass says.
+    # Methods that subclasses implement.
 
     def _examples(self, X: object, is_new: bool) -> Any:
-        """The examples as the model takes them, a list or a CSR matrix; `is_new` if it has learned nothing before."""
+        """The examples as the model takes them, a list or a CSR matrix. `is_new` if it has learned nothing before."""
         raise NotImplementedError
 
     def _new_model(self) -> Model:
@@ -81,7 +81,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         return tags
 
     def part(self, name: str) -> Any:
-        """A part, its default if the parameter is `None`."""
+        """A part; its default if the parameter is `None`."""
         part = getattr(self, name)
         return self.PARTS[name]() if part is None else part
 
@@ -90,8 +90,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        deep
-            Whether to include those of the parts, as in `classifier__learning_rate`.
+        deep : bool, default True
+            Whether to include the parameters of the parts, as in `classifier__learning_rate`.
         """
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
@@ -104,13 +104,13 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        params
-            The new values by name.
+        **params : object
+            The new values, by name.
 
         Raises
         ------
         TypeError, ValueError
-            If there is no such parameter, or a part does not take its value. Nothing is changed then.
+            If there is no such parameter, or if a part refuses its value. Nothing changes then.
         """
         of_parts: dict[str, dict[str, Any]] = {}
         for name in list(params):
@@ -127,22 +127,22 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
     # Learning.
 
     def fit(self, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn all rows with a new model; what was learned before is forgotten.
+        """Learn all rows with a new model, and forget everything learned before.
 
         Parameters
         ----------
-        X
-            The examples.
-        y
-            As many labels: strings, integers or booleans; also a data frame with one column.
-        sample_weight
-            As many weights, of at least 0; `None` for 1 each. A row with a weight of 0 is left out.
+        X : sequence of str or dict, data frame or matrix
+            The examples: texts, or the rows of a matrix.
+        y : array-like of str, int or bool
+            The label of each example; also a data frame with one column.
+        sample_weight : array-like of float or None, default None
+            The weight of each example, at least 0; `None` for 1 each. A row with a weight of 0 is left out.
 
         Raises
         ------
         TypeError, ValueError
-            If a parameter is wrong, or the examples, labels or weights cannot be learned, or there are more classes
-            than the classifier can learn. What was learned before is then unchanged.
+            If a parameter is wrong, if the examples, labels or weights cannot be learned, or if there are more classes
+            than the classifier can learn. The estimator does not change then.
         """
         check_integer("passes", self.passes, 1, 1 << 31)
         check_bool("shuffle", self.shuffle)
@@ -161,23 +161,26 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
     def partial_fit(
         self, X: object, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Go on learning: each row once, in the given order.
+        """Continue learning: each row once, in the given order.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X : sequence of str or dict, data frame or matrix
+        y : array-like of str, int or bool
+            Both as for `fit`.
+        classes : array-like of str, int or bool, or None, default None
+            All possible labels, in the first call: other labels are refused from then on. Without it, `classes_` grows
+            with new labels.
+        sample_weight : array-like of float or None, default None
             As for `fit`.
-        classes
-            All labels that there will ever be, given in the first call: others are refused from then on. Without it,
-            `classes_` grows with the labels that come.
 
         Raises
         ------
         TypeError, ValueError
-            As `fit` does; also if a label is not in `classes`, or `classes` differ from those of the first call. What
-            was learned before is then unchanged.
+            As for `fit`; also if a label is not in `classes`, or if `classes` differ from those of the first call. The
+            estimator does not change then.
         PartlyLearnedError
-            If a drift detector raises after some examples. It says how many were learned.
+            If a drift detector raises after some examples. The error has the number of learned examples.
         """
         is_new = not hasattr(self, "model_")
         check_none_missing(classes)
@@ -191,7 +194,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         try:
             learn(new.model_, examples, labels, weights, np.flatnonzero(weights))
         except (PartlyLearnedError, KeyboardInterrupt):
-            self.__dict__ = new.__dict__  # what was learned stays
+            self.__dict__ = new.__dict__  # keep the learned examples
             raise
         self.__dict__ = new.__dict__
         return self
@@ -208,7 +211,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
         for label in set(labels.tolist() if labels.dtype == object else ()):
-            check_label(label)  # before sorting, whose error about `None` would be unclear
+            check_label(label)  # before sorting, which has an unclear error for `None`
         check_classification_targets(labels)
         n = n_examples(examples)
         check_lengths("labels", len(labels), n)
@@ -220,11 +223,11 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         return examples, labels, weights
 
     def _add_described(self, labels: Labels) -> Labels:
-        """These labels, and those that are described."""
+        """These labels, and those with descriptions."""
         return labels
 
     def _known(self, labels: Labels, classes: Labels | None) -> Labels:
-        """The classes once these labels are learned."""
+        """The classes after these labels are learned."""
         before: Labels | None = vars(self).get("classes_", classes)
         if before is None:
             return labels
@@ -259,11 +262,11 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
+        X : sequence of str or dict, data frame or matrix
             The examples.
         """
         predictions, columns = self._predictions(X), self._columns()
-        # The opposite of a single truth value is one that is to come; `None` is predicted where no class is allowed.
+        # The opposite of a single truth value is a label that has not come. `None` is predicted if no class is allowed.
         opposite = (self._to_come(predictions) or [0])[0]
         indices = [-1 if label is None else columns.get(label, opposite) for label in predictions.labels.tolist()]
         numbers = np.array(indices, np.int64)
@@ -279,12 +282,12 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: object) -> Floats:
         """The probabilities of each example, with a column for each of `classes_`.
 
-        They are calibrated online, and those of an example sum to 1. A class without any example has 0. While only one
-        class has had examples, the others share the rest: 1 / (n + 2) after n examples.
+        They are calibrated online, and sum to 1 for each example. A class without examples has 0. While only one class
+        has examples, the other classes share the rest: 1 / (n + 2) after n examples.
 
         Parameters
         ----------
-        X
+        X : sequence of str or dict, data frame or matrix
             The examples.
         """
         return self._probabilities(self._predictions(X))
@@ -302,8 +305,8 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
 
     @available_if(has_margins)
     def decision_function(self, X: object) -> Floats:
-        """The margins of each example. With two classes: how far it is on the side of `classes_[1]`. With more: a
-        column for each of `classes_`, −inf for a class without any example yet.
+        """The margins of each example. With two classes: the margin, above 0 for `classes_[1]`. With more: a column for
+        each of `classes_`, −inf for a class without examples.
         """
         predictions, columns, classes = self._predictions(X), self._columns(), self.model_.classes
         margins = np.full((len(predictions), len(columns)), -np.inf)
@@ -325,26 +328,26 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
 
 
 def new_classifier(estimator: ClassifierFace) -> Classifier:
-    """A new classifier, as an estimator's parameters describe it."""
+    """A new classifier, by an estimator's parameters."""
     classifier = estimator.part("classifier")
     if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
         raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
     if Capability.MULTILABEL in classifier.capabilities:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
     options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}
-    if classifier.inner is not classifier:  # which takes the weights of ordered classes
+    if classifier.inner is not classifier:  # the inner classifier has the weights of ordered classes
         options = {"classifier": apply_options(classifier.inner, options)}
     new: Classifier = apply_options(classifier, options)
     return new
 
 
 def get_options(part: object) -> dict[str, Any]:
-    """The options of a part; empty for an object that can be none, which `fit` refuses."""
+    """The options of a part; empty for an invalid object, which `fit` refuses."""
     return get_parameters(part) if isinstance(part, base.Base) else {}
 
 
 def apply_options(part: Part, options: Mapping[str, Any]) -> Part:
-    """A copy of a part that has learned nothing, with new options; a ValueError if it has no such option."""
+    """An untrained copy of a part with new options. Raise a ValueError if it has no such option."""
     known_options = get_options(part)
     for name in options.keys() - known_options.keys():
         raise ValueError(f"Invalid parameter {name!r} for {type(part).__name__}. It has: {', '.join(known_options)}")
@@ -364,7 +367,7 @@ def n_examples(examples: Any) -> int:
 
 
 def single_column(name: str, values: Any) -> Any:
-    """Labels or weights, of a data frame its only column."""
+    """Labels or weights; from a data frame, its only column."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked values; leave out such examples")
     if not is_frame(values):
@@ -375,7 +378,7 @@ def single_column(name: str, values: Any) -> Any:
 
 
 def check_none_missing(labels: Any) -> None:
-    """Raise a ValueError if a label is NaN or pandas' NA, which NumPy would turn into the text "nan" beside texts."""
+    """Raise a ValueError if a label is NaN or pandas' NA; NumPy would turn it into the text "nan" beside texts."""
     values = labels.tolist() if hasattr(labels, "isna") else labels
     if isinstance(values, (list, tuple)) and any(label is not None and is_nothing(label) for label in values):
         raise ValueError("a label is missing (NaN); leave out such examples, or give them a label")

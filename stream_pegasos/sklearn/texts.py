@@ -1,4 +1,4 @@
-"""Texts in the containers that scikit-learn takes."""
+"""Texts in the containers of scikit-learn."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["list_texts"]
 
 
 def list_texts(X: Any) -> list[Any]:
-    """The texts of a list, an array, a series, or a frame or an array with one column. More columns are a ValueError, a
-    single text or a sparse matrix a TypeError.
+    """The texts of a list, an array, a series, or a frame or an array with one column. Raise a ValueError for more
+    columns, and a TypeError for a single text or a sparse matrix.
     """
     check_sequence("X", X, "texts")
     if hasattr(X, "tocsr"):

@@ -1,4 +1,4 @@
-"""The recipe's features as a transformer."""
+"""The features of `TextFeatures` as a transformer of scikit-learn."""
 
 from __future__ import annotations
 
@@ -16,24 +16,38 @@ __all__ = ["TextVectorizer"]
 
 @dataclass(eq=False, repr=False)
 class TextVectorizer(TransformerMixin, BaseEstimator):
-    """Texts of any language to a sparse matrix of hashed words, marks, their pairs and the beginnings of words.
+    """Transformer of texts in any language to a sparse matrix of hashed words, marks, their pairs and word beginnings.
 
-    It learns nothing and keeps nothing, like scikit-learn's `HashingVectorizer`; `fit` only checks the parameters. The
-    features are those of `TextFeatures`, whose docstring describes the words. By default there are 2²⁰ columns, as most
-    classifiers of scikit-learn keep a dense weight for each; with `OnlineClassifier`, 2³⁰ columns are fine.
+    It has no state, like scikit-learn's `HashingVectorizer`; `fit` only checks the parameters. The features are those
+    of `TextFeatures`, whose docstring describes the words. By default there are 2²⁰ columns, because most classifiers
+    of scikit-learn store a dense weight for each; with `OnlineClassifier`, 2³⁰ columns are fine.
 
     Parameters
     ----------
-    n_features
+    n_features : int, default 2**20
         The number of columns, from 1 to 2³¹ − 1.
-    ngram_range, analyzer, lowercase, strip_accents, stop_words, token_pattern, binary, norm, alternate_sign
-        As those of `TextFeatures`.
-    preprocessor, tokenizer, mask_digits, prefix_length, boundaries, letters, length
-        As those of `TextFeatures`.
-    vectors
-        Word vectors or an encoder, as for `TextFeatures`: the numbers of the vector of a text stand in columns behind
-        the others. A mapping is turned into a table in each call; `stream_pegasos.features.vectors.word_vectors` makes
-        one once.
+    ngram_range : tuple of (int, int), default (1, 2)
+    analyzer : {"word", "char", "char_wb"}, default "word"
+    lowercase : bool, default True
+    strip_accents : {"unicode", "ascii"}, callable or None, default None
+    stop_words : iterable of str, "english" or None, default None
+    token_pattern : str or None, default None
+    binary : bool, default True
+    norm : {"l2", "l1"} or None, default "l2"
+    alternate_sign : bool, default False
+    preprocessor : callable or None, default None
+    tokenizer : callable or None, default None
+    mask_digits : bool or "both", default "both"
+    prefix_length : int or None, default None
+    boundaries : bool or None, default None
+        All as for `TextFeatures`.
+    vectors : str, path, mapping, encoder, callable or None, default None
+        Word vectors or an encoder, as for `TextFeatures`. The numbers of a text's vector are in columns after the
+        others. A mapping is converted to a table in each call; `stream_pegasos.features.vectors.word_vectors` does it
+        once.
+    letters : float or None, default None
+    length : float or None, default None
+        Both as for `TextFeatures`.
 
     Examples
     --------
@@ -77,17 +91,17 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
         return tags
 
     def fit(self, X: object = None, y: object = None) -> Self:
-        """Check the parameters, and learn nothing.
+        """Check the parameters.
 
         Parameters
         ----------
-        X, y
-            Whatever they are.
+        X, y : object
+            Ignored.
 
         Raises
         ------
         TypeError, ValueError
-            If `TextFeatures` does not take a parameter.
+            If `TextFeatures` refuses a parameter.
         """
         TextFeatures(**self.get_params())
         return self
@@ -97,8 +111,8 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y
-            Whatever they are.
+        X, y : object
+            Ignored.
         """
         return self.fit()
 
@@ -107,12 +121,12 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
+        X : sequence of str, or data frame
             Texts: a list, an array, a series, or a frame with one column.
 
         Raises
         ------
         TypeError, ValueError
-            If they are no texts, or `TextFeatures` does not take a parameter.
+            If X has no texts, or if `TextFeatures` refuses a parameter.
         """
         return TextFeatures(**self.get_params()).transform_many(list_texts(X))

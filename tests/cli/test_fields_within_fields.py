@@ -86,14 +86,14 @@ def test_a_field_that_is_nested_too_deep_is_passed_over_everywhere(main, here):
         for n in (50, 51, 970, 985)
     ]
     Path("m.jsonl").write_text("\n".join([*lines, *deep, *lines]), encoding="utf-8")
-    told = "values within values may be 50 deep"
+    told = "values must be nested at most 50 deep"
     code, out, err = main("train m.jsonl --fields sender:category --save m")
     assert code == 0 and "learned 6 messages" in out + err and err.count(told) == 6
     for command in ("predict m m.jsonl", "test m m.jsonl", "run m m.jsonl --no-follow"):
         code, out, err = main(command)
         assert code == 0 and told in err
     model = load("m")
-    with pytest.raises(ValueError, match="field 'sender': values within values may be 50 deep"):
+    with pytest.raises(ValueError, match="field 'sender': values must be nested at most 50 deep"):
         model.learn_one({"text": "c", "sender": json.loads("[" * 90 + "]" * 90)}, "ham")
     assert model.n_learned == 6
 

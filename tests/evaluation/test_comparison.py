@@ -100,7 +100,7 @@ def test_datasets_and_keywords_of_river_s():
     for x, y, _ in with_keywords:
         other.learn_one(x, y, 2.0)
     assert one.weights == other.weights
-    with pytest.raises(ValueError, match="'t'; of River's keywords w alone"):
+    with pytest.raises(ValueError, match="'t'; only w is known of River's keywords"):
         prequential([({}, True, {"t": 1})], AdaptiveClassifier())
 
 

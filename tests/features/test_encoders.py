@@ -155,8 +155,8 @@ FAILING = {
     "another number of numbers": (lambda texts: np.ones((len(texts), 4)), "shape"),
     "one number": (lambda texts: 1.0, "shape"),
     "no numbers": (lambda texts: ["x"] * len(texts), "ValueError"),
-    "NaN": (lambda texts: [[1.0, math.nan, 0.0]] * len(texts), "infinite, or none, for 'wrong'"),
-    "infinite": (lambda texts: [[1.0, 1e300, 0.0]] * len(texts), "infinite, or none, for 'wrong'"),
+    "NaN": (lambda texts: [[1.0, math.nan, 0.0]] * len(texts), "infinite ones or NaN for 'wrong'"),
+    "infinite": (lambda texts: [[1.0, 1e300, 0.0]] * len(texts), "infinite ones or NaN for 'wrong'"),
 }
 
 

@@ -188,7 +188,7 @@ def test_parameters_are_checked_where_they_are_given():
         (lambda: Number(on=["x"]), "must be the name of a field"),
         (lambda: MailFeatures(on=["x"]), "must be the name of a field"),
         (lambda: TextFeatures(on="x", namespace=["y"]), "namespace must be a str"),
-        (lambda: HashedBagOfWords(stop_words=iter(["the"])), "can be read but once"),
+        (lambda: HashedBagOfWords(stop_words=iter(["the"])), "can be read only once"),
     ):
         with pytest.raises(TypeError, match=fault):
             make()

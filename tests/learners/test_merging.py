@@ -380,7 +380,7 @@ def refused():
     part = learned(base, 20, two, 1)
     yield base, [], ValueError, "at least one model to merge"
     yield base, [part, learned(AdaptiveClassifier(half_life=7), 30, two, 0)], ValueError, "part 2 .* other parameters"
-    yield part, [part, base], ValueError, "part 2 did not go on from the base"
+    yield part, [part, base], ValueError, "part 2 did not continue from the base"
     waiting = learned(PegasosClassifier(batch_size=8), 20, two, 0)
     yield waiting, [learned(waiting, 5, two, 1)] * 2, ValueError, "examples wait in the mini-batch of the base"
     yield base, [learned(PegasosClassifier(), 30, two, 0)], ValueError, "part 1 is another kind"

@@ -244,11 +244,11 @@ STREAM = list(noisy_stream(50))
         (AdaptiveClassifier(), {"threshold": 0.9}, "pos_label"),
         (AdaptiveClassifier(), {"threshold": 1.5, "pos_label": "spam"}, "threshold"),
         (AdaptiveClassifier(), {"threshold": 0.9, "pos_label": "eggs"}, "unknown label 'eggs'; known labels: 'ham'"),
-        (AdaptiveClassifier(), {"max_false_positive_rate": 0.001, "pos_label": "spam"}, "needs 50 negative"),
+        (AdaptiveClassifier(), {"max_false_positive_rate": 0.001, "pos_label": "spam"}, "needs 50"),
         (
             AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5),
             {"max_false_positive_rate": 0.001},
-            "needs 50 negative",
+            "needs 50",
         ),
         (AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.5), {"pos_label": "ham"}, "is for 'spam'"),
         (AdaptiveClassifier(threshold={"spam": 0.6}), {"threshold": {"eggs": 0.5}}, "unknown label"),

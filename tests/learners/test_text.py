@@ -207,5 +207,5 @@ def test_a_clone_with_attributes_keeps_what_was_learned_and_has_one_lock():
     changed = {"classifier": {"learning_rate": 0.25}}
     assert model.clone().n_learned == 0 and model.clone(changed).classifier.learning_rate == 0.25
     for each, new in ((model, changed), (model.classifier, {"threshold": 0.9})):
-        with pytest.raises(ValueError, match="what was learned keeps its own parameters"):
+        with pytest.raises(ValueError, match="a copy with include_attributes keeps its parameters"):
             each.clone(new, include_attributes=True)

@@ -209,12 +209,18 @@ def test_what_cannot_be_learned_is_refused_and_changes_nothing():
             "rate must be from",
         ),
         (lambda: estimator.set_params(passes=3, rate=1), "Invalid parameter 'rate' for estimator"),
-        (lambda: clone(estimator).set_params(passes=0).fit(TEXTS, LABELS), "passes must be from"),
-        (lambda: OnlineTextClassifier(features="words").fit(TEXTS, LABELS), "features of this package"),
-        (lambda: OnlineTextClassifier(classifier="svm").fit(TEXTS, LABELS), "must be a classifier of this package"),
+        (lambda: clone(estimator).set_params(passes=0).fit(TEXTS, LABELS), "passes must be from 1"),
+        (
+            lambda: OnlineTextClassifier(features="words").fit(TEXTS, LABELS),
+            "features must be features of this package",
+        ),
+        (
+            lambda: OnlineTextClassifier(classifier="svm").fit(TEXTS, LABELS),
+            "classifier must be a classifier of this package",
+        ),
         (lambda: OnlineTextClassifier(classifier=MultiLabelClassifier()).fit(TEXTS, LABELS), "several labels"),
         (lambda: matrices.fit(pd.DataFrame({"c": [1.0]}), [0], sample_weight=[-1.0]), "must be from 0"),
-        (lambda: TextVectorizer(norm="l3").fit(), "norm must be one of 'l1'"),
+        (lambda: TextVectorizer(norm="l3").fit(), "norm must be"),
     ]:
         with pytest.raises((TypeError, ValueError), match=reason):
             wrong()

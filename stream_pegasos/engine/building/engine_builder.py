@@ -1,4 +1,4 @@
-"""The build backend: that of setuptools, whose warnings of its own parts fail no build, as by PYTHONWARNINGS=error."""
+"""The build backend: setuptools. Its warnings about its own parts fail no build, even with PYTHONWARNINGS=error."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The engine in Python: the mathematics in double precision, which `compiled` is held to; and the fallback for it.
+"""The engine in Python, in double precision. It is the specification of `compiled`, and its fallback.
 
-*Encoders* turn what comes in (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values. A *rule*
-says what is kept of a feature, and how an example is scored and learned: Pegasos or AdaGrad. The *driver* runs examples
-through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, to the rounding of single
+*Encoders* turn inputs (feature dicts, sparse rows, texts) into rows of 64-bit keys and float values. A *rule* defines
+the record of a feature, and how an example is scored and learned: Pegasos or AdaGrad. The *driver* runs examples
+through a rule; `Learner` is both. `compiled` has the same names, the same arguments and, up to the rounding of single
 precision, the same results.
 """
 

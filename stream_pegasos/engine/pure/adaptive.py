@@ -1,4 +1,4 @@
-"""Steps with a size for each feature, on features scaled by naive Bayes, for two classes or any number."""
+"""The adaptive rule: each feature has its own step size and is scaled by naive Bayes; for two or more classes."""
 
 from __future__ import annotations
 
@@ -55,31 +55,31 @@ from stream_pegasos.engine.pure.weights import Row
 
 @dataclass(eq=False, repr=False)
 class AdaptiveLearner(ScaledLearner):
-    """Steps of AdaGrad on rows whose values are scaled and then divided by their norm, for examples whose y · margin is
-    at most `largest_margin`. Evidence halves over `half_life` examples, unless it is 0, or over more (see `HalfLife`):
-    instead of shrinking the old evidence, each example counts more than the one before.
+    """AdaGrad steps on rows whose values are scaled and then divided by their norm, for examples whose y · margin is at
+    most `largest_margin`. Evidence halves over `half_life` examples (0 for never), or over more (see `HalfLife`): old
+    evidence does not shrink, but each example counts more than the one before.
 
-    The `reduction` says what y is, and which problems there are. "two": y is −1 or 1, in the only problem, until a
+    The `reduction` defines the meaning of y, and the problems. "two": y is −1 or 1, in the only problem, until a
     third class comes; then it is "ovr". "ovr": y is the number of a class; each class is learned against all others.
-    "multilabel": y is the number of a set among `sets`, and each class in it holds; each class is learned by itself.
-    "ordinal": y is the number of a class, and `order` has all classes, known or to come. Between two neighbours there
-    is a problem that separates those above from those below (proportional odds, McCullagh 1980). All problems share the
-    weights, which are in column 0, and the margins are the logarithms of the classes' probabilities.
+    "multilabel": y is the number of a set among `sets`, and each class in it holds; each class is learned separately.
+    "ordinal": y is the number of a class, and `order` has all classes, known or to come. Between any two neighbours
+    there is a problem that separates the higher classes from the lower ones (proportional odds, McCullagh 1980). All
+    problems share the weights, in column 0, and the margins are the logarithms of the classes' probabilities.
 
     The scale of a feature is `LEAST_SCALE` plus the absolute value of its log-count ratio, or 1 if `smoothing` is 0.
-    The ratio compares the share of positive examples that have the feature with that of negative ones, each count with
-    `smoothing` added. With several classes it is the largest ratio for a class; with ordered classes, the mean absolute
-    ratio over the problems. It is computed when the feature is learned. The intercept is the weight of a feature with
-    the value `intercept_scaling` that every example has; with two classes its ratio, that of all examples, is
-    subtracted from the features' ratios when an example is scored.
+    The ratio compares the positive examples with the feature with the negative ones, with `smoothing` added to each
+    count. With several classes it is the largest ratio for a class; with ordered classes, the mean absolute ratio over
+    the problems. It is computed when the feature is learned. The intercept is the weight of a feature with the value
+    `intercept_scaling` in every example. With two classes, the ratio of all examples is subtracted from the features'
+    ratios when an example is scored.
 
     With "ovr" and "multilabel" the margin of each of K classes begins at −log(K − 1), so that each class begins with a
-    probability of 1/K. Several problems take larger steps when the slope is larger, which shows that margins are too
-    small for how often they are right; at a slope of 1/2, that of two classes with the margins m and −m, the step size
-    is `learning_rate`. Each problem then also has an offset, learned like the slope; it moves the margins that predict.
+    probability of 1/K. With several problems, steps are larger if the slope is larger, because then margins are too
+    small for their accuracy; at a slope of 1/2, as for two classes with the margins m and −m, the step size is
+    `learning_rate`. Each problem then also has an offset, learned like the slope, which moves the predicting margins.
 
-    Where values differ, as those of tf-idf do, they weigh features before the ratios can: with two classes, the first
-    steps are larger by an `emphasis`, and ratios are taken with `smoothing` times the square of that.
+    If values differ, as those of tf-idf do, they weigh features before the ratios can: with two classes, the first
+    steps are larger by an `emphasis`, and ratios are taken with `smoothing` times the square of that factor.
     """
 
     learning_rate: float
@@ -97,14 +97,14 @@ class AdaptiveLearner(ScaledLearner):
         self._set_reduction(self.reduction)
         self._n_iterations = 0
         self._half_life = HalfLife(self.half_life, self.growing_half_life)
-        self._evidence = 1.0  # what an example counts that is learned now
+        self._evidence = 1.0  # the count of an example that is learned now
         self._features: dict[int, Feature] = {}
         self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
         # A column for each problem: intercept and offset, each with its sum of squared gradients.
         self._problems = np.zeros((len(OF_PROBLEM), 0 if self.several else 1))
         self._class_counts = np.zeros(0 if self.several else 2)
         self._n_examples = 0.0  # as evidence
-        self._prior = 0.0  # of two classes, the log-count ratio of all examples
+        self._prior = 0.0  # the log-count ratio of all examples, with two classes
         self._mistakes = Mistakes()
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
@@ -113,7 +113,7 @@ class AdaptiveLearner(ScaledLearner):
         self._reduction, self.declaration = reduction, declared(reduction, self.growing_half_life)
         self.several, self._is_ordinal = reduction != "two", reduction == "ordinal"
         self._shares_weights = reduction in OF_ONE_WEIGHT
-        n = 0 if self.several else 2  # two classes have both columns from the first on
+        n = 0 if self.several else 2  # two classes have both columns from the start
         self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
         self._known_order: list[int] = [*range(n)]  # the classes met, in order
 
@@ -127,7 +127,7 @@ class AdaptiveLearner(ScaledLearner):
 
     @property
     def intercept(self) -> Floats:
-        """What is added to the margin of each class or, where they are ordered, of each problem."""
+        """The constant part of each class's margin or, with ordered classes, of each problem's margin."""
         return self._expand_pair(self._predicting(self._base + self._problem_scaling * self._problems[0]))
 
     @property
@@ -135,11 +135,13 @@ class AdaptiveLearner(ScaledLearner):
         return 0.0 if self._shares_weights else -math.log(max(self.n_columns - 1, 1))
 
     def mistakes(self) -> State:
-        """Of a pair of classes, the histogram of the newest margins on the wrong side, and the number of examples."""
+        """The histogram of the newest margins on the wrong side, and the number of examples; only for a pair of
+        classes.
+        """
         return {} if self.several else self._mistakes.get_state()
 
     def _found(self, keys: Iterable[int]) -> tuple[list[Feature], Floats]:
-        """The features, and what is known of all of their columns: weights, squares, counts."""
+        """The features, and the arrays of all their columns: weights, squares, counts."""
         features = [self._features.get(key, self._unknown) for key in keys]
         if not self.several:
             return features, np.array([feature.known for feature in features]).reshape(-1, 3, 2).swapaxes(0, 1)
@@ -155,14 +157,16 @@ class AdaptiveLearner(ScaledLearner):
         return scales, weights[:, :1] if self._shares_weights else weights
 
     def _log_ratios(self, totals: Floats, counts: Floats, emphasis: float = 1.0) -> Floats:
-        """The log-count ratio of each feature, given the number of examples that had it, in all and by class."""
+        """The log-count ratio of each feature, given the number of examples with it: `totals` for all, `counts` by
+        class.
+        """
         smoothing = self.smoothing * self._evidence * emphasis * emphasis
         if not smoothing or not self._problems.size:
             return np.zeros(len(totals))
-        if not self.several:  # a difference, as it changes its sign exactly where the classes are exchanged
+        if not self.several:  # a difference: if the classes are exchanged, only its sign changes
             return np.array(np.log(counts[:, 1] + smoothing) - np.log(counts[:, 0] + smoothing))
         n_above = self._class_counts
-        if self._is_ordinal:  # the counts of the classes above each problem
+        if self._is_ordinal:  # counts of the classes above each problem
             counts = counts[:, self._known_order[:0:-1]].cumsum(axis=1)
             n_above = n_above[self._known_order[:0:-1]].cumsum()
         odds = (counts + smoothing) / (np.maximum(totals[:, np.newaxis] - counts, 0.0) + smoothing)
@@ -183,7 +187,7 @@ class AdaptiveLearner(ScaledLearner):
         return super()._n_classes_for(y)
 
     def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
-        """Score an example; its `values` are the scaled values and the margins without offsets and vectors."""
+        """Score an example. Its `values` are the scaled values and the margins without offsets and vectors."""
         values, weights = self._values_and_weights(row)
         margins = (values[:, np.newaxis] * weights).sum(axis=0) + self._base + self._problem_scaling * self._problems[0]
         return ScoredExample(row, self._joined(row, margins), (values, margins))
@@ -193,7 +197,9 @@ class AdaptiveLearner(ScaledLearner):
         return margins + offsets
 
     def _joined(self, row: Row, margins: Floats) -> list[float]:
-        """The margins that predict: with offsets and vectors; for ordered classes, the logarithms of probabilities."""
+        """The margins that predict: with offsets and vectors. For ordered classes they are the logarithms of
+        probabilities.
+        """
         slope, offsets = self.calibration.slope, self._problems[2]
         if self._dense is not None:
             log_odds = self._dense.joined(
@@ -205,7 +211,7 @@ class AdaptiveLearner(ScaledLearner):
         return logarithms(log_odds.tolist(), self._known_order) if self._is_ordinal else predicting.tolist()
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
-        """Learn an example, and return whether there was a step."""
+        """Learn an example. Return whether there was a step."""
         values, margins = scored.values
         n_known, classes = self._problems.shape[1], self._class_numbers(y)
         weight = min(weight, LARGEST_EXAMPLE)
@@ -225,7 +231,7 @@ class AdaptiveLearner(ScaledLearner):
         confidence_in = self._learn_vector(scored.row.vector, margins, holds, n_known, weight)
         slope, confidence = self.calibration.slope, self.calibration.confidence
         loss = self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
-        if self.several and len(holds) > n_known:  # no probability could have told a class that is new
+        if self.several and len(holds) > n_known:  # no probability can foresee a new class
             self.calibration.slope = slope
             self.calibration.confidence = confidence if n_known == 2 else self.calibration.confidence
         if is_near.any():
@@ -250,7 +256,7 @@ class AdaptiveLearner(ScaledLearner):
         return set_numbers
 
     def _add_class(self, number: int, margins: Floats) -> Floats:
-        """Add a class, and return the margins with one for its problem."""
+        """Add a class. Return the margins with one for its problem."""
         before = self._base
         self._class_counts = np.append(self._class_counts, 0.0)
         if not self._is_ordinal:
@@ -269,11 +275,11 @@ class AdaptiveLearner(ScaledLearner):
     def _learn_vector(
         self, vector: Floats, margins: Floats, holds: NDArray[np.bool_], n_known: int, weight: float
     ) -> Floats | None:
-        """Learn from the vector of a message; return the joined log-odds from before, `None` without vectors."""
+        """Learn from the vector of a message. Return the joined log-odds from before, `None` without vectors."""
         if self._dense is None and len(vector):
             self._dense = DenseBlock.of(self._reduction, len(vector), len(self._class_counts))
             if not self.several:
-                self.calibration.slope = 1.0  # from now on joint weights turn margins into log-odds
+                self.calibration.slope = 1.0  # from now on the joint weights turn margins into log-odds
         if self._dense is None:
             return None
         dense, of_features = self._dense, self._predicting(margins)
@@ -291,8 +297,8 @@ class AdaptiveLearner(ScaledLearner):
     def _calibrate(
         self, margins: Floats, holds: NDArray[np.bool_], classes: list[int], weight: float, joined: Floats | None
     ) -> float:
-        """One step on the log loss of the class, or of each problem. With vectors the `joined` log-odds predict. Gives
-        what the probabilities lacked before: that of the class, or those of all problems together.
+        """Take one step on the log loss of the class, or of each problem. With vectors, the `joined` log-odds predict.
+        Return the error before the step: one minus the probability of the class, or the sum of the problems' errors.
         """
         if not self.several:
             (margin,), y = (margins if joined is None else joined).tolist(), 1.0 if holds[0] else -1.0
@@ -329,7 +335,9 @@ class AdaptiveLearner(ScaledLearner):
         rate *= emphasis
         self._n_examples += counted
         for number in classes if self.several else ():
-            if 0.0 < self._class_counts[number] <= 2.5 * counted:  # its second example or third: it is no slip
+            if (
+                0.0 < self._class_counts[number] <= 2.5 * counted
+            ):  # its second or third example: the label is no mistake
                 rare = rarity(self.n_columns, counted, self._n_examples)
                 give_back(self._problems, rare, number, self._known_order, self.calibration.slope)
         self._class_counts[classes] += counted
@@ -356,7 +364,7 @@ class AdaptiveLearner(ScaledLearner):
         self._keep(keys, log_ratios, totals, np.stack([weights, squares, counts], axis=1))
 
     def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known_counts: Floats) -> None:
-        """Store what is known of features, without columns that are all 0."""
+        """Store the features, without columns that are all 0."""
         for key, log_ratio, total, of_feature in zip(
             keys, log_ratios.tolist(), totals.tolist(), known_counts, strict=True
         ):
@@ -367,7 +375,7 @@ class AdaptiveLearner(ScaledLearner):
                 self._features[key] = Feature(log_ratio, total, self._unknown.classes, of_feature.copy())
 
     def forget(self, share: float) -> None:
-        """Keep this share of the evidence, and its root of the weights, which grow with the root of evidence."""
+        """Keep this share of the evidence, and its square root of the weights, which grow with the root of evidence."""
         evidence, self._evidence = self._evidence / share, 1.0
         self._half_life.n_steady *= share
         self._weaken(evidence)
@@ -452,5 +460,5 @@ class AdaptiveLearner(ScaledLearner):
         self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
         if self._is_ordinal:
             self._known_order = state["order"].tolist()
-            if len(self.order) < len(self._known_order):  # a longer one has classes to come
+            if len(self.order) < len(self._known_order):  # a longer order has classes that come later
                 self.order = np.array(self._known_order, np.int64)

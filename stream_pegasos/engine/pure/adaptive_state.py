@@ -1,4 +1,4 @@
-"""What an adaptive learner knows, and the constants of its rule."""
+"""The state of an adaptive learner, and the constants of its rule."""
 
 from __future__ import annotations
 
@@ -37,63 +37,63 @@ from stream_pegasos.engine.pure.weights import INTERCEPT
 
 Floats = NDArray[np.float64]
 
-# How several classes become problems of two classes.
+# Reductions of several classes to problems of two classes.
 REDUCTIONS = ("two", "ovr", "multilabel", "ordinal")
 # Reductions whose problems share the weights.
 OF_ONE_WEIGHT = ("two", "ordinal")
 
-# The scale of a feature that alone tells nothing of the label: beside others it may.
+# The scale of a feature that says nothing about the label by itself; it may say something beside others.
 LEAST_SCALE = 0.3
-# All evidence is divided by this once an example counts as much; a power of two, so that nothing is rounded.
+# All evidence is divided by this number when an example counts this much. It is a power of two, so nothing is rounded.
 RESCALED_AT = 2.0**16
-# No example counts more than this, so that the numbers of features remain in the range of single precision.
+# No example counts more than this, so that the counts of features stay in the range of single precision.
 LARGEST_EXAMPLE = 1e15
 # Smaller sums of squared gradients count as 0, and the weight does not move.
 LEAST_SQUARES = 2.0**-126
-# Values whose squares have a smaller sum are first enlarged, by a power of two, so that nothing is rounded.
+# Values with a smaller sum of squares are first enlarged, by a power of two, so that nothing is rounded.
 LEAST_SQUARED_NORM, ENLARGED = 2.0**-500, 2.0**600
-ROUNDED_UP = 2.0  # rounding, addition by addition, raises a count by less than this factor
+ROUNDED_UP = 2.0  # the rounding of many additions raises a count by less than this factor
 
-# As many examples as can be counted, each with the largest weight of its own and the largest of its class.
+# The largest possible count of examples, each with the largest weight of its own and of its class.
 LARGEST_COEFFICIENT = 2.0 * LARGEST_COUNT * LARGEST_WEIGHT * LARGEST_WEIGHT
 # No step is much larger than the learning rate, which is at most 1e30, and there are at most 2⁶³ steps; smoothing is at
 # least 1e-30, so that no count ratio exceeds 2⁶³ · 1e90.
 LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
 
-# How much larger the first steps are where values differ, and after how many examples half of that is left.
+# The first steps are this much larger if values differ; half of that is left after `EMPHASIZED` examples.
 EMPHASIS, EMPHASIZED = 2.0, 1000.0
 
-# The share of the largest margin up to which classes other than the example's learn from it.
+# A class other than the example's learns if its y · margin is at most this share of the largest margin that learns.
 SHARE_OF_REST = 0.6
-# The first value of a weight's squared gradients, lest the first steps of rare features are the largest of all.
+# The first value of a weight's squared gradients, so that rare features do not take the largest steps of all.
 FIRST_SQUARES = 0.001
-# The slope of the probabilities makes steps larger or smaller within these limits.
+# The slope of the probabilities scales the steps within these limits.
 LEAST_SLOPE, MOST_SLOPE = 0.25, 4.0
 # The step size of an offset, and the first value of its squared gradients; the same two for ordered classes.
 OFFSET_RATE, OFFSET_SQUARES = 0.1, 20.0
 ORDINAL_OFFSET_RATE, ORDINAL_OFFSET_SQUARES = 1.0, 1.0
-# A class that comes late begins as rare as if it had been met so often, and no rarer than so.
+# A class that comes late begins as rare as if it had been met this often, but not rarer than the limit.
 FIRST_COUNT, LEAST_RARITY = 5.0, 1e-9
-BEYOND = 1.5  # how much farther, in margins, one beyond ordered classes is from what is clearly of its neighbour
-# How much larger the steps of an intercept are where classes are ordered.
+BEYOND = 1.5  # extra margin between a new outermost class and clear examples of its neighbour
+# The factor for the steps of an intercept, with ordered classes.
 ORDINAL_INTERCEPT_RATE = 2.0
 LARGEST_OFFSET = 1e100
 
-# Of the vectors of messages: the variance of a weight for each class that there is; the error below which nothing is
-# learned; the share of the margins of features that several classes are learned beside.
+# Constants of the dense block: the variance of a weight, divided by the number of classes; the error below which no
+# step is taken; the share of the features' margins that several classes are learned beside.
 PRIOR_VARIANCE, SURE_BELOW, SHARE_BESIDE = 1 / 8, 0.3, 0.5
-# What the margins of features and of vectors count at first, the precision of that, and what is left of earlier
-# evidence on it at each example.
+# The joint weights of the margins of features and of vectors: their first values, the precision of these, and the share
+# of earlier evidence that is left after each example.
 FIRST_JOINT_WEIGHTS, JOINT_PRECISION, JOINT_MEMORY = (1.0, 1.5), (10.0, 1.0), 1.0 - 1.0 / 1000.0
 LARGEST_JOINT_WEIGHT, LARGEST_MARGIN_JOINED, LARGEST_JOINED = 1e3, 1e4, 1e100
-# No message teaches where less variance is left: single precision ends there.
+# No step is taken if less variance is left: single precision ends there.
 LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e-6, 1e30
 
 
 @dataclass(slots=True)
 class Feature:
-    """The log-count ratio that scales a feature, how many examples had it, and its taught classes; `known` has a column
-    for each, with weights, sums of squared gradients, and numbers of examples.
+    """A feature: the log-count ratio that scales it, the number of examples with it, and its taught classes. `known`
+    has a column for each class, with weight, sum of squared gradients, and number of examples.
     """
 
     log_ratio: float
@@ -126,8 +126,8 @@ def number_fields(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
 
 OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
 OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
-EVIDENCE = Field("evidence", 1.0, RESCALED_AT)  # how much an example learned now counts
-# The conditions of the keys of features.
+EVIDENCE = Field("evidence", 1.0, RESCALED_AT)  # the count of an example that is learned now
+# The conditions for the keys of features.
 OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
     ("a feature has two weights", lambda state: are_unique(state["keys"])),
     ("the intercept stands among the features", lambda state: not (state["keys"] == INTERCEPT).any()),
@@ -135,7 +135,7 @@ OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
 
 
 def dense_fields(reduction: str) -> tuple[Field, ...]:
-    """The fields of messages' vectors; the covariance is the lower half of a matrix, row by row."""
+    """The fields of the dense block. The covariance is the lower half of a matrix, row by row."""
     shape = (DIMENSIONS,) if reduction in OF_ONE_WEIGHT else (COLUMNS, DIMENSIONS)
     counts = (Field("vector_counts", 0.0, LARGEST_SUM, (COLUMNS,)),) if reduction in ("multilabel", "ordinal") else ()
     return (
@@ -151,7 +151,9 @@ def dense_fields(reduction: str) -> tuple[Field, ...]:
 
 
 def is_covariance(state: State) -> bool:
-    """Whether it is the lower half of a matrix for the vectors, and no entry is larger than variances allow."""
+    """Whether the covariance is the lower half of a matrix of the right size, with no entry larger than variances
+    allow.
+    """
     if "vector_mean" not in state:
         return True
     n = len(state["vector_mean"])
@@ -179,7 +181,7 @@ OF_TWO_CLASSES = Declaration(
 )
 
 
-# The conditions of ordered classes.
+# The conditions for ordered classes.
 ORDERED: tuple[tuple[str, Callable[[State], bool]], ...] = (
     ("the classes have no order", lambda state: are_unique(state["order"])),
     (
@@ -242,7 +244,7 @@ def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bo
 
 
 def add_class_problem(problems: Floats, labels_met: list[int], order: list[int], number: int) -> Floats:
-    """The problems between ordered classes after one more class was met; the new problem is a copy of its neighbour."""
+    """The problems between ordered classes after a new class. The new problem is a copy of its neighbour."""
     rank = sum(order.index(label) < order.index(number) for label in labels_met)
     labels_met.insert(rank, number)
     if len(labels_met) == 1:
@@ -252,13 +254,15 @@ def add_class_problem(problems: Floats, labels_met: list[int], order: list[int],
 
 
 def rarity(n_classes: int, counted: float, n_examples: float) -> float:
-    """The log-odds of a class met once in so many examples, less those of one among equals; 0 where it is no rarer."""
+    """The log-odds of a class met once in `n_examples`, minus the log-odds of one among equal classes; 0 if it is not
+    rarer.
+    """
     return min(0.0, math.log(max(FIRST_COUNT * n_classes * counted / n_examples, LEAST_RARITY)))
 
 
 def begin_rare(problems: Floats, rare: float, number: int, order: list[int], slope: float) -> None:
-    """Have the newest class begin about as rare as it is. Of ordered classes one between others begins with nothing of
-    theirs, and one beyond them beyond what is clearly of its neighbour.
+    """Make the newest class about as rare as it is in the stream. An ordered class between others starts with nothing
+    of its neighbours; a new outermost class starts beyond the clear examples of its neighbour.
     """
     if has_problem_each(problems, order):
         problems[2, number] += rare
@@ -268,7 +272,7 @@ def begin_rare(problems: Floats, rare: float, number: int, order: list[int], slo
 
 
 def give_back(problems: Floats, rare: float, number: int, order: list[int], slope: float) -> None:
-    """Have a class be half as much rarer than others as it began; of one beyond ordered ones, half as far beyond."""
+    """Give a class half of its starting rarity back; for a new outermost ordered class, half of its extra distance."""
     if has_problem_each(problems, order):
         offset = problems[2, number]
         problems[2, number] = min(max(offset, rare) - rare / 2.0, max(offset, 0.0))
@@ -277,7 +281,7 @@ def give_back(problems: Floats, rare: float, number: int, order: list[int], slop
 
 
 def has_problem_each(problems: Floats, order: list[int]) -> bool:
-    """Whether each class has a problem of its own; between ordered ones there is one less."""
+    """Whether each class has a problem of its own. Ordered classes have one problem less."""
     return bool(problems.shape[1] != len(order) - 1)
 
 
@@ -287,14 +291,16 @@ def side(order: list[int], number: int) -> int:
 
 
 def slopes(agreements: Floats, hinge: bool) -> Floats:
-    """How steeply the loss falls with y · margin."""
+    """The slope of the loss over y · margin, with a positive sign."""
     if hinge:
         return (agreements < 1.0).astype(np.float64)
     return 1.0 / (1.0 + np.exp(np.minimum(agreements, 700.0)))
 
 
 def in_columns(state: State, signs: Floats) -> State:
-    """A state of two classes with a column for each, the negative one first; `signs` multiply the weight in each."""
+    """A state of two classes with a column for each, the negative class first. `signs` multiply the weight in each
+    column.
+    """
     n, squares = len(state["keys"]), signs * signs
     class_counts = np.array([state["n_negatives"], state["n_positives"]])
     return state | {
@@ -314,8 +320,8 @@ def in_columns(state: State, signs: Floats) -> State:
 
 
 def from_two_classes(state: State) -> State:
-    """As an "ovr" learner has it: the negative class in column 0, the positive one in 1; as margins are −m and m, the
-    slope is half.
+    """The state as of an "ovr" learner: the negative class in column 0, the positive class in 1. The margins become −m
+    and m, so the slope is halved.
     """
     ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
     slope = max(float(state["joint_weights"][0]), LEAST_SLOPE) if "joint_weights" in state else state["slope"]

@@ -1,4 +1,4 @@
-"""What a character is to the words of any language: Unicode's categories, and the scripts that set no spaces."""
+"""The roles of characters in the words of any language, by Unicode's categories and by script."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
-# What a character does to the token before it. With white space, and from its end on, there is none.
+# The class of a character says what it does to the token before it. After white space there is no token.
 MARK = 0  # is a token of its own: punctuation, symbols, emoji
-WORD = 1  # goes on with a word
-SYLLABLE = 2  # the same of a word of Hangul, whose syllables count, too
-CHARACTER = 3  # goes on with a run of a script that sets no spaces
+WORD = 1  # continues a word
+SYLLABLE = 2  # continues a word of Hangul; its syllables count, too
+CHARACTER = 3  # continues a run of a script without spaces
 SPACE = 4
-EXTEND = 5  # belongs to whatever stands before: accents, vowel signs, skin tones
-STACKER = 6  # the same, and in a run the next character stands below
-IGNORED = 7  # is not there: soft hyphens, directions, variants
-JOINER = 8  # the same, and between two symbols it makes one of them
-BREAK = 9  # the same, but in a run, which it ends: the space of no width
-REGIONAL = 10  # a mark, and two of them are a flag
+EXTEND = 5  # belongs to the character before: accents, vowel signs, skin tones
+STACKER = 6  # as EXTEND; in a run, the next character is placed below
+IGNORED = 7  # is ignored: soft hyphens, directions, variants
+JOINER = 8  # ignored, but joins two symbols to one
+BREAK = 9  # ignored, but ends a run: the zero-width space
+REGIONAL = 10  # a mark; two of them are a flag
 
 Ranges = tuple[tuple[int, int], ...]  # of code points, the last one included
 
-# Letters that Unicode Standard Annex #29 finds no words of, as others do with dictionaries, and katakana.
+# Letters whose words Unicode Standard Annex #29 cannot find without a dictionary, and katakana.
 WITHOUT_SPACES: Ranges = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Myanmar
@@ -44,17 +44,17 @@ WITHOUT_SPACES: Ranges = (
     (0x20000, 0x3FFFF),  # Han
 )
 HANGUL: Ranges = ((0x1100, 0x11FF), (0x3131, 0x318E), (0xA960, 0xA97C), (0xAC00, 0xD7FB))
-VARIANTS: Ranges = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F))  # which are no accents
+VARIANTS: Ranges = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F))  # no accents
 SKIN_TONES: Ranges = ((0x1F3FB, 0x1F3FF),)
 REGIONAL_LETTERS: Ranges = ((0x1F1E6, 0x1F1FF),)
-# Vowels and voice marks that are letters, and yet do not stand without the one before.
+# Vowels and voice marks that are letters but never stand without the letter before.
 EXTENDING_LETTERS: Ranges = ((0x0E33, 0x0E33), (0x0EB3, 0x0EB3), (0xFF9E, 0xFF9F))
 STACKERS: Ranges = ((0x1039, 0x1039), (0x17D2, 0x17D2), (0x1A60, 0x1A60))
 WHITE_CONTROLS: Ranges = ((0x09, 0x0D), (0x1C, 0x1F), (0x85, 0x85))
 
-# By the first letter of the category, and by the whole where that says more.
+# By the first letter of the category, or by the whole category if it is listed.
 BY_CATEGORY = {"L": WORD, "N": WORD, "M": EXTEND, "Z": SPACE, "P": MARK, "S": MARK, "C": MARK, "Cf": IGNORED}
-# Later ones come on top.
+# Later entries replace earlier ones.
 BY_RANGE: tuple[tuple[int, Ranges], ...] = (
     (WORD, ((0x5F, 0x5F),)),
     (SPACE, WHITE_CONTROLS),
@@ -66,15 +66,15 @@ BY_RANGE: tuple[tuple[int, Ranges], ...] = (
     (JOINER, ((0x200D, 0x200D),)),
     (REGIONAL, REGIONAL_LETTERS),
 )
-# Added to the class of a character that is one of `letter_parts`.
+# Added to the class of a character in `letter_parts`.
 PART = 0x10
-# The table of classes goes up to here; beyond, the code point alone tells.
+# The end of the table of classes; beyond it, the code point alone decides.
 END_OF_TABLE = 0x20000
-PAGE = 0x100  # characters whose classes are looked up together
+PAGE = 0x100  # number of characters whose classes are looked up together
 
 
 def character_classes(begin: int, end: int) -> bytes:
-    """The class of each character of the table from `begin` to before `end`, and whether it is part of a letter."""
+    """The class of each character of the table from `begin` to before `end`, with `PART` added for parts of letters."""
     table = bytearray(_classes(begin, end))
     for c in letter_parts():
         if begin <= c < end:
@@ -100,7 +100,7 @@ def _classes(begin: int, end: int) -> bytearray:
 
 
 def parts(ranges: Ranges, begin: int, end: int) -> Iterator[slice]:
-    """Where ranges of characters lie in a table that holds those from `begin` to before `end`."""
+    """The places of ranges of characters in a table that holds the characters from `begin` to before `end`."""
     for first, last in ranges:
         if first < end and last >= begin:
             yield slice(max(first, begin) - begin, min(last + 1, end) - begin)
@@ -112,26 +112,26 @@ def _page(number: int) -> bytearray:
 
 
 def character_class(character: str) -> int:
-    """What a character is, one of the above."""
+    """The class of a character: one of the constants above."""
     c = ord(character)
     if c < END_OF_TABLE:
         return _page(c // PAGE)[c % PAGE]
     return CHARACTER if character.isalnum() else IGNORED if 0xE0000 <= c < 0xE1000 else MARK
 
 
-# Where characters stand that are composed of others, outside of Hangul.
+# The ranges of composed characters, without Hangul.
 COMPOSITIONS: Ranges = ((0xC0, 0x33FF), (0xF900, 0x11FFF), (0x1D100, 0x1D1FF), (0x2F800, 0x2FA1F))
 HANGUL_PARTS: Ranges = ((0x1161, 0x1175), (0x11A8, 0x11C2))
-# What belongs to a letter is normalized at once, up to so many characters: accents without end would take Unicode's
-# algorithm a time that is square.
+# A letter is normalized with at most this many marks at once: with endless accents, Unicode's algorithm takes quadratic
+# time.
 MOST_PARTS = 64
-FIRST_PART = "\u0300"  # none of the characters before it is part of a letter
-AT_ONCE = 1 << 16  # characters, lest a long text become as many small ones
+FIRST_PART = "\u0300"  # no character before this one is part of a letter
+AT_ONCE = 1 << 16  # characters; so a long text is not split into many small ones
 
 
 @cache
 def letter_parts() -> frozenset[int]:
-    """Characters that may become one with the letter before, or that another one stands for in form C."""
+    """Characters that can combine with the letter before, or that form C replaces by another character."""
     letters = {c for first, last in HANGUL_PARTS for c in range(first, last + 1)}
     for first, last in COMPOSITIONS:
         for c in range(first, last + 1):
@@ -144,17 +144,17 @@ def letter_parts() -> frozenset[int]:
 
 @cache
 def patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """For a character that may stand behind a letter and belong to it in some normal form, and for as many as are
+    """Two patterns: one character that can belong to the letter before in some normal form; and as many of them as are
     normalized at once.
     """
     marks = (c for c in range(0x10000) if unicodedata.combining(unicodedata.normalize("NFKD", chr(c))[0]))
     behind = "".join(chr(c) for c in sorted({*letter_parts(), *marks}) if c < 0x10000)
-    behind += "\U00010000-\U0001ffff\U0002f800-\U0002fa1f"  # few ranges, as each takes its time
+    behind += "\U00010000-\U0001ffff\U0002f800-\U0002fa1f"  # few ranges, since each takes time
     return re.compile(f"[{behind}]"), re.compile(f"[{behind}]{{{MOST_PARTS}}}")
 
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """The text in one of Unicode's normalization forms, in a time that is linear."""
+    """The text in one of Unicode's normalization forms, in linear time."""
     behind, pattern = patterns()
     pieces, begin = [], 0
     while begin < len(text):
@@ -170,7 +170,7 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def composed(text: str) -> str:
-    """The text in Unicode's normalization form C: letters that are written in parts are one."""
+    """The text in Unicode's normalization form C: a letter that is written in parts becomes one character."""
     characters = set(text)
     if max(characters, default="") < FIRST_PART or letter_parts().isdisjoint(map(ord, characters)):
         return text

@@ -1,4 +1,4 @@
-"""Weights for the vector of a message, beside those of its features."""
+"""The weights for the vector of a message, beside the weights of its features."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(slots=True)
 class DenseBlock:
-    """Logistic regression on the directions x = (u − mean)/‖u − mean‖ of the vectors u of messages; and how it is
-    joined to the margins of features.
+    """Logistic regression on the directions x = (u − mean)/‖u − mean‖ of the vectors u of messages, and its combination
+    with the margins of features.
 
     The weights w of each class have a normal prior, whose variance is f = 1/8 for each class that there is. An example
     is a step of Newton's method, as in an extended Kalman filter (Ollivier, Online natural gradient as a Kalman filter,
@@ -40,22 +40,22 @@ class DenseBlock:
 
         k = f P x / (1 + f h x'Px),    P ← P − h k (Px)',    w ← w + e k.
 
-    Examples whose class had a probability near 1 are skipped. Two classes have the weights −w and w, and ordered ones
-    share w; these, and labels that hold together, have log-odds 2 w'x, and f = 1/4. More than two classes are learned
-    beside half of the margins of their features; ordered ones, and labels, also beside half of the log-odds of how
-    often each was met.
+    Examples whose class had a probability near 1 are skipped. Two classes have the weights −w and w, and ordered
+    classes share w. These two, and labels that hold together, have the log-odds 2 w'x, and f = 1/4. More than two
+    classes are learned beside half of the margins of their features; ordered classes, and labels, also beside half of
+    the log-odds of their frequencies.
 
-    The margins of the features and those of the block are joined by two weights, which learn how much either of them
-    tells: steps of Newton's method on the log loss, with a prior, over the newest thousand examples or so.
+    Two joint weights combine the margins of the features with those of the block. They learn how much each kind says:
+    steps of Newton's method on the log loss, with a prior, over roughly the newest thousand examples.
     """
 
     reduction: str
     mean: Floats
     covariance: Floats  # P
-    weights: Floats  # a row for each class, or one that is shared
+    weights: Floats  # a row for each class, or one row that all share
     counts: Floats  # of each class
     n: float = 0.0  # messages learned, as evidence
-    evidence: float = 1.0  # what a message counts that is learned now; below 2, and P is to be taken so many times
+    evidence: float = 1.0  # the count of a message that is learned now, below 2; the covariance is P times this
     joint: Floats = field(default_factory=lambda: np.array(FIRST_JOINT_WEIGHTS))
     information: Floats = field(default_factory=lambda: np.zeros((2, 2)))
 
@@ -71,11 +71,11 @@ class DenseBlock:
 
     @property
     def _factor(self) -> float:
-        """By which margins are larger than the products with weights."""
+        """The ratio of margins to the products with weights."""
         return 1.0 if self._is_softmax else 2.0
 
     def direction(self, vector: Floats) -> Floats:
-        """0 where no word has a vector."""
+        """The direction of a vector; 0 if no word has a vector."""
         if len(vector) != len(self.mean) or not vector.any():
             return np.zeros(len(self.mean))
         centred = vector - self.mean
@@ -83,7 +83,7 @@ class DenseBlock:
         return np.array(centred / norm if norm else centred)
 
     def margins(self, x: Floats) -> Floats:
-        """Of each class, or one that all problems share."""
+        """The margin of each class, or one margin that all problems share."""
         margins: Floats = self._factor * (self.weights * x).sum(axis=1)
         return margins
 
@@ -96,7 +96,7 @@ class DenseBlock:
         return float(unit[0]), factors, -float(factors @ self.mean)
 
     def joined(self, of_features: Floats, vector_score: Floats) -> Floats:
-        """The log-odds of problems; with a softmax the logarithms of odds of classes."""
+        """The log-odds of problems; with a softmax, the logarithms of the odds of classes."""
         joined: Floats = self.joint[0] * of_features + self.joint[1] * vector_score
         return joined.clip(-LARGEST_JOINED, LARGEST_JOINED)
 
@@ -116,14 +116,16 @@ class DenseBlock:
             )
         self.information = JOINT_MEMORY * self.information + weight * curvature
         (a, b), (_, c) = (self.information + np.diag(JOINT_PRECISION)).tolist()
-        determinant = max(a * c - b * b, math.prod(JOINT_PRECISION))  # which it is, but for rounding
+        determinant = max(a * c - b * b, math.prod(JOINT_PRECISION))  # always true, except for rounding
         step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / determinant
         self.joint = (self.joint - weight * step).clip(0.0, LARGEST_JOINT_WEIGHT)
 
     def learn(
         self, vector: Floats, x: Floats, of_features: Floats, holds: NDArray[np.bool_], order: list[int], weight: float
     ) -> None:
-        """One step, beside the margins of features. `holds` says of each problem whether the example is positive."""
+        """Take one step, beside the margins of features. `holds` tells for each problem whether the example is
+        positive.
+        """
         if not vector.any():
             return
         p = self._probabilities(x, of_features, order)
@@ -134,7 +136,9 @@ class DenseBlock:
             (of_class,) = p[holds]
             error, curvature = 1.0 - of_class, of_class * (1.0 - of_class)
         elif self.reduction == "ordinal":
-            of_class = float(p[holds].min(initial=1.0) - p[~holds].max(initial=0.0))  # p are those of a higher one
+            of_class = float(
+                p[holds].min(initial=1.0) - p[~holds].max(initial=0.0)
+            )  # p are probabilities of a higher class
             error, curvature = 1.0 - of_class, (p * (1.0 - p)).sum()
             errors = errors.sum(keepdims=True)
             self.counts[order[np.count_nonzero(holds)]] += self.evidence
@@ -149,11 +153,13 @@ class DenseBlock:
         if spread < LEAST_SPREAD:
             return
         gain = variance / (1.0 + variance * curvature * spread)
-        self.covariance -= curvature * gain * np.outer(px, px)  # symmetric, to the last bit
+        self.covariance -= curvature * gain * np.outer(px, px)  # stays symmetric to the last bit
         self.weights += np.outer(gain * errors, px)
 
     def _probabilities(self, x: Floats, of_features: Floats, order: list[int]) -> Floats:
-        """Of each problem, by the vector, by a share of what the features say and by how often a class was met."""
+        """The probability of each problem: by the vector, by a share of the features' margins and by the frequencies of
+        classes.
+        """
         margins = self.margins(x)
         if self.reduction == "two":
             return sigmoids(margins)
@@ -173,7 +179,7 @@ class DenseBlock:
             self.weights = np.vstack([self.weights, np.zeros(len(self.mean))])
 
     def fade(self, growth: float) -> None:
-        """Have the next message count so much more than those before."""
+        """Make the next message count more than the earlier ones, by this factor."""
         self.evidence *= growth
         if self.evidence >= 2.0:
             self._weaken(2.0)
@@ -185,8 +191,8 @@ class DenseBlock:
         self.information *= share
 
     def _weaken(self, factor: float) -> None:
-        """Write all evidence down as what it counts now. No variance grows beyond the prior's, each by itself, as that
-        of a number that never varies stays there.
+        """Divide all evidence by the factor. Each variance stays within the prior's: that of a number that never varies
+        would grow beyond it.
         """
         self.evidence /= factor
         self.n /= factor

@@ -1,4 +1,4 @@
-"""What runs examples through a rule, one at a time or many, and calibrates what the rule says."""
+"""The driver: it runs examples through a rule, one or many at a time, and calibrates the rule's margins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
 Found = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-# Types of labels: what equals a known one is that one. A Decimal or a complex number may equal one and is none.
+# Types of labels whose equal values are the same label. A Decimal or a complex number may equal a label, but is none.
 PLAIN = frozenset({bool, int, float, str, *(np.dtype(code).type for code in "?bhilqBHILQefdU")})
 
 
@@ -32,20 +32,20 @@ def target_array(y: list[Any], targets: Mapping[Any, float]) -> NDArray[np.float
     return None if None in numbers or not are_plain(y) else np.array(numbers, np.float64)
 
 
-CALIBRATION_RATE = 0.5  # the size of the first steps of the logarithm of the slope
-CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0  # the share of squared gradients that remains at each new one
-# Inside these limits squares of gradients and slopes stay in the range of a float64.
+CALIBRATION_RATE = 0.5  # the first step size of the logarithm of the slope
+CALIBRATION_MEMORY = 1.0 - 1.0 / 1000.0  # the share of squared gradients that is left after a new one
+# Inside these limits, squares of gradients and slopes stay in the range of a float64.
 SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
 
-# No example teaches probabilities, or what the vectors of messages mean, more than so many of weight 1.
+# For the calibration and the dense block, no example counts more than this many of weight 1.
 LARGEST_LESSON = 1e3
-# The size of the steps of the confidence, and its least slope.
+# The step size of the confidence, and its smallest slope.
 CONFIDENCE_RATE = 0.3
 LEAST_CONFIDENCE_SLOPE = 0.05
-# Of two probabilities that differ by less, rounding may decide which is the larger.
+# If two probabilities differ by less, rounding may decide which one is larger.
 AS_LIKELY = 1.0 - 1e-9
-# No probability is nearer to 0 or 1 than that of this margin.
+# No probability is nearer to 0 or 1 than the probability of this margin.
 LARGEST_LOG_ODDS = 34.0
 
 CALIBRATION = (Field("slope", SMALLEST_SLOPE, LARGEST_SLOPE), Field("calibration_squares"))
@@ -58,14 +58,14 @@ CONFIDENCE = (
 
 
 def squares_of_confidence(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Of several classes that were two. Steps of the slope were taken over (error · log-odds)², and those of the
-    confidence are, too: so one example does not move it far.
+    """The squared gradients of the confidence for a learner that had two classes so far. The slope and the confidence
+    have steps of the same kind, over (error · log-odds)²; so one example does not move the confidence far.
     """
     return {field.name: state["calibration_squares"] for field in CONFIDENCE[2:]}
 
 
 def has_column_each(state: Mapping[str, Any]) -> bool:
-    """Whether each class has a column in this state, also where only two are known."""
+    """Whether each class has its own column in this state, even if only two classes are known."""
     return CONFIDENCE[0].name in state
 
 
@@ -83,15 +83,16 @@ def softmax(margins: list[float]) -> list[float]:
 
 
 class Calibration:
-    """A probability for each margin, learned from margins of examples before they are learned.
+    """Probabilities of margins, learned from the margins of examples before these are learned.
 
-    That of the positive class is 1/(1 + exp(−s·margin)): Platt's slope (1999) without his intercept, so that
-    probability and decision agree. s follows by descent on the log loss over log s, with AdaGrad's step size (Duchi,
-    Hazan and Singer 2011) over the newest thousand gradients, as the first margins of Pegasos are far larger than later
-    ones.
+    The positive class has the probability 1/(1 + exp(−s·margin)): Platt's slope (1999) without his intercept, so that
+    probability and decision agree. s is learned by gradient descent on the log loss over log s, with AdaGrad's step
+    size (Duchi, Hazan and Singer 2011) over the newest thousand gradients, because the first margins of Pegasos are far
+    larger than later ones.
 
-    Of several classes the softmax of s · margins; its largest, p, becomes the confidence 1/(1 + exp(−a − b·log(p/(1 −
-    p)))), and the others are scaled to sum to 1 (Gupta and Ramdas 2022). a and b are learned in the same way.
+    Several classes have the softmax of s · margins; its largest value, p, becomes the confidence
+    1/(1 + exp(−a − b·log(p/(1 − p)))), and the others are scaled so that all sum to 1 (Gupta and Ramdas 2022). a and b
+    are learned in the same way.
     """
 
     def __init__(self) -> None:
@@ -101,12 +102,12 @@ class Calibration:
         self._confidence_squares = (0.0, 0.0)
 
     def probability(self, margin: float) -> float:
-        """The probability of the positive class; above one half exactly where the margin is above 0."""
+        """The probability of the positive class. It is above one half if and only if the margin is above 0."""
         probability = sigmoid(self.slope * margin)
         return max(probability, 0.5 + 2.0**-53) if margin > 0.0 else probability
 
     def learn(self, margin: float, y: float, weight: float) -> None:
-        """One step on the log loss of the label y = ±1."""
+        """Take one step on the log loss of the label y = ±1."""
         probability = self.probability(margin)
         self.descend(-y * margin * (1.0 - probability if y > 0.0 else probability) * weight)
 
@@ -118,20 +119,22 @@ class Calibration:
         moved: list[float] | None = None,
         predicting: NDArray[np.float64] | None = None,
     ) -> list[float]:
-        """One step on the log loss of class y; returns the softmax of s · margins. `moved` is the part of them that
-        grows with the slope, and the softmax of `predicting` decides the confidence.
+        """Take one step on the log loss of class y, and return the softmax of s · margins. `moved` is the part of the
+        margins that grows with the slope; the softmax of `predicting` decides the confidence.
         """
         largest = max(margins)
         probabilities = softmax([self.slope * (margin - largest) for margin in margins])
         self._learn_confidence(probabilities if predicting is None else softmax(predicting.tolist()), y, weight)
         moved = margins if moved is None else moved
-        # Not the difference of sums: of margins that are alike only rounding would be left of it.
+        # Not the difference of two sums: with equal margins, only rounding would be left.
         gradient = sum_in_order(p * (margin - moved[y]) for p, margin in zip(probabilities, moved, strict=True))
         self.descend(gradient * weight)
         return probabilities
 
     def _learn_confidence(self, probabilities: list[float], y: int, weight: float) -> None:
-        """One step on the log loss of whether the most probable class is right; none where two are equally probable."""
+        """Take one step on the log loss of the event that the most probable class is right; no step if two classes are
+        equally probable.
+        """
         top = max(probabilities)
         if len(probabilities) < 2 or sum(p >= AS_LIKELY * top for p in probabilities) > 1:
             return
@@ -148,11 +151,11 @@ class Calibration:
         self.confidence = (intercept - steps[0], max(slope - steps[1], LEAST_CONFIDENCE_SLOPE))
 
     def descend(self, gradient: float) -> None:
-        """One step of the slope, given the gradient over it."""
+        """Take one step of the slope, given the gradient over it."""
         gradient = min(max(self.slope * gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
         if abs(gradient) >= SMALLEST_GRADIENT:
             self._squares = CALIBRATION_MEMORY * self._squares + gradient * gradient
-            # A step of log s is at most the rate, so 1 − step is near exp(−step), and stays above 0.
+            # A step of log s is at most the rate, so 1 − step is close to exp(−step), and above 0.
             slope = self.slope * (1.0 - CALIBRATION_RATE * gradient / math.sqrt(self._squares))
             self.slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
 
@@ -171,7 +174,7 @@ class Calibration:
             self.confidence, self._confidence_squares = (intercept, slope), (squares[0], squares[1])
 
 
-Margins = list[float] | NDArray[np.float64]  # of one example by class; an array where each class has a column
+Margins = list[float] | NDArray[np.float64]  # of an example, by class; an array if each class has a column
 
 
 @dataclass(slots=True)
@@ -179,19 +182,22 @@ class ScoredExample:
     """An example with its margins."""
 
     row: Row
-    margins: list[float]  # those that predict, of each column
-    values: Any = None  # whatever else the rule found
+    margins: list[float]  # the margins that predict, by column
+    values: Any = None  # further values of the rule
 
 
 class Learner:
-    """A rule and its driver. The rule, a subclass, says what a feature keeps, and how an example is scored and learned.
+    """A rule and its driver. The rule is a subclass; it defines the record of a feature, and how an example is scored
+    and learned.
 
-    y is the number of a class, unless `reduction` says otherwise. Two classes may share a column, whose margin is that
-    of class 1, and its negative that of class 0. When a third comes, each gets its own.
+    y is the number of a class, unless `reduction` defines it otherwise. Two classes may share a column: its margin is
+    the margin of class 1, and its negative that of class 0. When a third class comes, each class gets its own column.
     """
 
     kinds: ClassVar[dict[str, type[Learner]]] = {}  # all learners, by name
-    counts_unknown: ClassVar[bool] = False  # whether unknown features count, so that a prediction numbers their names
+    counts_unknown: ClassVar[bool] = (
+        False  # whether unknown features change a margin, so that a prediction numbers their names
+    )
     declaration: Declaration
     max_features: int  # 0 for no limit
     several = False  # whether each class has a column; a rule of one column takes y as −1 or 1
@@ -208,20 +214,20 @@ class Learner:
     def parameters(self) -> dict[str, Any]:
         return get_parameters(self)
 
-    # What a rule says.
+    # The rule; subclasses implement it.
 
     def __len__(self) -> int:
-        """The number of features that are known."""
+        """The number of known features."""
         raise NotImplementedError
 
     @property
     def n_iterations(self) -> int:
-        """The number of steps taken, the largest over the columns."""
+        """The number of steps, the largest over the columns."""
         raise NotImplementedError
 
     @property
     def n_learned(self) -> int:
-        """The number of examples learned; nearly so after a step with fewer than a whole batch."""
+        """The number of examples learned; approximate after a step with fewer examples than a whole batch."""
         return self.n_iterations
 
     @property
@@ -230,25 +236,25 @@ class Learner:
 
     @property
     def n_held(self) -> int:
-        """The number of features that take memory, or a little more."""
+        """The number of features that take memory, or slightly more."""
         return len(self)
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Keys of features, and their weights, a row for each key and a column for each class."""
+        """The keys of features, and their weights: a row for each key and a column for each class."""
         raise NotImplementedError
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        """What the intercept adds to the margin of each class."""
+        """The constant part of each class's margin."""
         raise NotImplementedError
 
     def contributions(self, encoder: Encoder, x: object, number: int = 0) -> dict[int, float]:
-        """What each known feature of an example adds to the margin of a class."""
+        """The part of a class's margin that each known feature of an example adds."""
         raise NotImplementedError
 
     def vector_score(self, encoder: Encoder, x: object, number: int = 0) -> tuple[float, NDArray[np.float64], float]:
-        """How a predicting margin is composed: a factor of the features' margin, a weight a number of the vector, a
-        constant.
+        """The composition of a predicting margin: a factor for the features' margin, a weight for each number of the
+        vector, a constant.
         """
         return 1.0, NO_VECTOR, 0.0
 
@@ -260,14 +266,14 @@ class Learner:
         raise NotImplementedError
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
-        """Learn the example, and return whether its features are kept."""
+        """Learn the example. Return whether its features are kept."""
         raise NotImplementedError
 
     def flush(self) -> None:
         """Take the steps that wait for more examples, if the rule has mini-batches."""
 
     def get_state(self, lazy: bool = False) -> State:
-        """All that is known. If it is `lazy`, an array may be a `Column`, to be read before the learner changes."""
+        """The whole state. If `lazy`, an array may be a `Column`, which must be read before the learner changes."""
         raise NotImplementedError
 
     def set_state(self, state: State) -> None:
@@ -275,24 +281,26 @@ class Learner:
 
     @staticmethod
     def split_pair_columns(state: State) -> State:
-        """The state in which two classes that shared a column have one each."""
+        """The state after two classes that shared a column got one each."""
         raise NotImplementedError
 
-    # What drives it.
+    # The driver.
 
     def grow(self) -> None:
-        """Give two classes that share a column one each; all scores stay, to rounding."""
+        """Give each of two classes that share a column its own. All scores stay the same, up to rounding."""
         if not self.several:
             self.set_state(self.split_pair_columns(self.get_state()))
 
     @property
     def calibrated(self) -> tuple[float, float, float]:
-        """The slope, and a and b of the confidence; margins of a pair are twice as far apart as their column says."""
+        """The slope, and a and b of the confidence. The margins of a pair are twice as far apart as its column says, so
+        the slope is halved.
+        """
         slope, confidence = self.calibration.slope, self.calibration.confidence
         return (slope, *confidence) if self.several else (max(slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0)
 
     def margins(self, encoder: Encoder, x: object) -> Margins:
-        """The margins of an example, by class; an array where there are several columns."""
+        """The margins of an example, by class; an array if there are several columns."""
         with self._alone():
             scored = self._scored(encoder, encoder.row(x, self.counts_unknown))
             if self.counts_unknown:
@@ -307,15 +315,15 @@ class Learner:
         return scored.margins if self.several else [0.0 - scored.margins[0], scored.margins[0]]
 
     def _expand_pair(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The numbers of classes, given those of columns in the last dimension."""
+        """The numbers of classes, given the numbers of columns in the last dimension."""
         return numbers if self.several else np.concatenate((0.0 - numbers, numbers), axis=-1)
 
     def _signed_column(self, number: int) -> tuple[int, float]:
-        """The column of a class, and the sign that it has there."""
+        """The column of a class, and its sign there."""
         return (number, 1.0) if self.several else (0, 1.0 if number else -1.0)
 
     def learn(self, encoder: Encoder, x: object, y: float, weight: float) -> bool:
-        """Learn one example, and return whether the encoder should forget names."""
+        """Learn one example. Return whether the encoder should forget names."""
         row = encoder.row(x, True)
         with self._alone():
             self._learn_scored(encoder, row, self._scored(encoder, row), y, weight)
@@ -329,9 +337,9 @@ class Learner:
         weights: NDArray[np.float64] | None = None,
         found: list[Found] | None = None,
     ) -> Found:
-        """The margins of each example before it is learned, and what `calibrated` was then. The call ends early after
-        an example that exceeds `max_features` or crowds the encoder. `found` gets all first, so that an interruption
-        does not lose it.
+        """The margins of each example before it is learned, and `calibrated` at that time. The call ends early after an
+        example that exceeds `max_features` or crowds the encoder. `found` gets the results first, so that an
+        interruption does not lose them.
         """
         n_classes, n_done = self._n_classes_for(y), 0
         margins: list[list[float]] = []
@@ -355,7 +363,7 @@ class Learner:
                         break
             finally:
                 if n_done < len(margins) and self.n_learned > n_learned:
-                    n_done += 1  # it was interrupted once it was learned
+                    n_done += 1  # it was learned before the interruption
                 scores = (
                     np.array(margins[:n_done], np.float64).reshape(n_done, n_classes),
                     np.array(calibrated[:n_done], np.float64).reshape(n_done, 3),
@@ -365,7 +373,7 @@ class Learner:
         return scores
 
     def _scored(self, encoder: Encoder, row: Row) -> ScoredExample:
-        """The scored example; if the rule fails, the encoder forgets the example's new names."""
+        """The scored example. If the rule fails, the encoder forgets the example's new names."""
         try:
             return self._find_margins(encoder, row)
         except BaseException:
@@ -374,7 +382,7 @@ class Learner:
             raise
 
     def _learn_scored(self, encoder: Encoder, row: Row, scored: ScoredExample, y: float, weight: float) -> None:
-        """Learn an example; one of weight 0 moves nothing, counts nowhere and leaves no name."""
+        """Learn an example. One of weight 0 changes nothing, counts nowhere and leaves no name."""
         if weight and not self.several:
             if y not in (0.0, 1.0, 2.0):
                 raise IndexError("y is the number of no class")
@@ -392,7 +400,7 @@ class Learner:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Refuse a call from within a call, as a kernel, which is Python code, might make."""
+        """Refuse a call from within a call; a kernel is Python code and might make one."""
         if self._is_busy:
             raise RuntimeError("the model is in the middle of a call of this very thread")
         self._is_busy = True
@@ -403,7 +411,7 @@ class Learner:
 
 
 def add_intercept(row: Row, scaling: float) -> Row:
-    """The row with a constant feature of this value, unless the value is 0."""
+    """The row with one more feature of the value `scaling`, unless that is 0."""
     if not scaling:
         return row
     return Row([*row.keys, INTERCEPT], [*row.values, scaling / row.factor], row.factor)

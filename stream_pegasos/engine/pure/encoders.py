@@ -1,4 +1,4 @@
-"""Turning inputs into rows of 64-bit keys and float values."""
+"""Encoders: they turn inputs into rows of 64-bit keys and float values."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def get_parameters(encoder: Any) -> dict[str, Any]:
     return {field.name: getattr(encoder, field.name) for field in dataclasses.fields(encoder)}
 
 
-# What an encoder takes of several examples: a list, or indptr, indices and data of a CSR matrix.
+# The inputs of several examples: a list, or indptr, indices and data of a CSR matrix.
 CsrArrays = tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]]
 Inputs = list[Any] | CsrArrays
 
 
 class Encoder:
-    """Turns one kind of input into rows. All inputs of a call are checked before the first row is handed out."""
+    """An encoder for one kind of input. All inputs of a call are checked before the first row is returned."""
 
     def row(self, x: object, learning: bool) -> Row:
         raise NotImplementedError
@@ -35,35 +35,37 @@ class Encoder:
         return [self.row(x, learning) for x in X]
 
     def check(self, X: Inputs) -> None:
-        """Raise what learning these inputs would raise."""
+        """Raise the error that learning these inputs would raise."""
         self.rows(X, True)
 
     def name(self, key: int) -> Any:
         return key
 
     def size(self) -> int:
-        """How many names have been numbered."""
+        """The number of names that have a number."""
         return 0
 
     def forget_newest(self) -> None:
-        """Forget the names that the newest row brought in; it was not learned."""
+        """Forget the names that the newest row added; it was not learned."""
 
     def is_crowded(self, n_held: int) -> bool:
-        """Whether there are many more names than features that a learner holds, so that names should be forgotten."""
+        """Whether there are far more names than features of the learner, so that names should be forgotten."""
         return False
 
     def get_threaded(self, n: int) -> Encoder:
-        """An encoder that does the same with this many threads, or with one if more are of no use, as in Python."""
+        """An encoder that does the same with this many threads, or with one thread if more are of no use, as in
+        Python.
+        """
         return self
 
 
-# An encoder is crowded from this many names for each feature that the learner holds, and some to spare.
+# An encoder is crowded if it has this many names for each feature of the learner, and the spare names.
 NAMES_HELD, SPARE_NAMES = 4, 1_000
-DEEPEST_NAME = 32  # tuples within tuples, so that files can hold every name
+DEEPEST_NAME = 32  # levels of nested tuples, so that files can hold every name
 
 
 class Vocabulary(Encoder):
-    """Feature dicts to rows. Integers stand for themselves; other names are numbered as they are first learned."""
+    """An encoder of feature dicts. Integers are their own keys; other names get numbers when they are first learned."""
 
     def __init__(self, names: Iterable[Any] = ()) -> None:
         self.set_names(names)
@@ -71,7 +73,7 @@ class Vocabulary(Encoder):
     def set_names(self, names: Iterable[Any]) -> None:
         """Number these names, and forget all others."""
         self._keys = {name: FIRST_NAME + i for i, name in enumerate(names)}
-        self._names = list(self._keys)  # extended when a newer one is asked for
+        self._names = list(self._keys)  # extended on demand
         self._n_before = len(self._keys)  # the number of names before the newest row
 
     @property
@@ -91,7 +93,7 @@ class Vocabulary(Encoder):
 
     def rows(self, X: Inputs, learning: bool) -> Iterable[Row]:
         checked = [plain_items(x) for x in X]
-        # A generator, since each row is learned before the names of the next one are numbered.
+        # A generator, because each row is learned before the names of the next row get numbers.
         return (self._row(items, learning) for items in checked)
 
     def _row(self, items: list[tuple[Any, float]], learning: bool) -> Row:
@@ -101,7 +103,7 @@ class Vocabulary(Encoder):
             if isinstance(name, int) and -DIRECT_LIMIT < name < DIRECT_LIMIT:
                 key: int | None = name
             elif value == 0.0:
-                key = None  # a name of zeros may be forgotten, so it is never anything to learn from
+                key = None  # a value of 0 teaches nothing, so its name needs no number
             elif learning:
                 key = self._keys.setdefault(name, FIRST_NAME + len(self._keys))
             else:
@@ -147,7 +149,7 @@ def check_value(name: object, value: Any) -> float:
 
 
 def plain_name(name: object, depth: int = 0) -> int | str | tuple[Any, ...]:
-    """A feature name as an int, a str or a tuple of those; what compares equal is the same feature."""
+    """A feature name as an int, a str or a tuple of those. Equal names are the same feature."""
     if isinstance(name, (int, np.bool_, np.integer)):
         return int(name)
     if isinstance(name, str):
@@ -160,7 +162,7 @@ def plain_name(name: object, depth: int = 0) -> int | str | tuple[Any, ...]:
 
 
 class Rows(Encoder):
-    """The rows of a CSR matrix, given as (indptr, indices, data); their columns are the keys."""
+    """An encoder of the rows of a CSR matrix, given as (indptr, indices, data). Their columns are the keys."""
 
     def __init__(self, n_columns: int) -> None:
         self._n_columns = n_columns

@@ -1,4 +1,4 @@
-"""How far on the wrong side the margins of the newest examples were, before these were learned."""
+"""A histogram of the margins of the newest examples that were on the wrong side before these were learned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from stream_pegasos.common.state import Field, State
 
-# Sizes of margins, an eighth of a power of 2 apart, from 2^-9 on.
+# Bins for sizes of margins, an eighth of a power of 2 apart, from 2^-9 on.
 N_MISTAKES, SMALLEST, SIZES_IN_OCTAVE = 128, -8, 8
 # The counts of a class are halved when it has this many examples.
 MOST_NEWEST = 1 << 15
@@ -23,8 +23,8 @@ COUNTS = tuple(field.name for field in MISTAKES)
 
 
 class Mistakes:
-    """Counts of the newest examples of either class, and a histogram of their margins on the wrong side. A size between
-    two bins counts in both, in parts, so that rounding decides nothing.
+    """Counts of the newest examples of each class, and a histogram of their margins on the wrong side. A size between
+    two bins is shared between both, so that rounding decides nothing.
     """
 
     def __init__(self) -> None:

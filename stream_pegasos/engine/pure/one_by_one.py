@@ -1,4 +1,4 @@
-"""Classifiers one example at a time: the shortest way from River's protocol to a learner."""
+"""Estimators for one example at a time: the shortest way from River's protocol to a learner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from stream_pegasos.engine.pure.encoders import Encoder, Vocabulary
 
 
 class LabelNumbers(Protocol):
-    """What `find_target` has the number of each label, and what is predicted for each number, the last for no class."""
+    """A mapping from labels to their numbers, by `find_target`. `choices` has the prediction for each number; the last
+    is for no class.
+    """
 
     choices: tuple[Any, ...]
 
@@ -18,14 +20,14 @@ class LabelNumbers(Protocol):
 
 
 class OneByOne:
-    """The base of estimators over feature dicts, which hold the parts and handle examples that are not direct."""
+    """The base class of estimators over feature dicts. They hold the parts, and handle examples that are not direct."""
 
     lock: Lock
     learner: Learner
     vocabulary: Vocabulary
     labels: LabelNumbers
     is_direct: bool  # whether an example may go straight to the learner
-    _scaling: object  # what scales numeric features, if these may come
+    _scaling: object  # the scaler of numeric features, if there is one
     by_margin: bool  # whether the label with the largest margin is predicted
 
     def learn_one(self, x: object, y: object, w: float = 1.0) -> None:
@@ -33,12 +35,12 @@ class OneByOne:
 
         Parameters
         ----------
-        x
+        x : dict
             The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size. `None`,
             NaN or another missing value is refused: leave the feature out, or fill it in by `StatImputer` of River.
-        y
+        y : bool, int or str
             The label: bool, int or str.
-        w
+        w : float, default 1.0
             What the loss on this example counts, from 0 to 1e30.
 
         Raises
@@ -56,12 +58,12 @@ class OneByOne:
 
         Parameters
         ----------
-        x
+        x : dict
             The features, as for `learn_one`; those never learned count nothing.
         """
         return self.predict_prepared(self.vocabulary, x)
 
-    # For the input of any encoder.
+    # Prepared inputs, for any encoder.
 
     def learn_prepared(self, encoder: Encoder, x: object, y: object, w: float = 1.0) -> None:
         with self.lock:
@@ -77,13 +79,13 @@ class OneByOne:
                 return self.labels.choices[self.learner.predict(encoder, x)]
             return self.label_of(self.encode_margins(encoder, x))
 
-    # What an estimator says.
+    # Methods that estimators implement.
 
     def learn_row(self, encoder: Encoder, x: object, y: object, w: float) -> None:
         raise NotImplementedError
 
     def forget_names(self) -> None:
-        """Called once there are many more names than features."""
+        """Forget names; called when there are far more names than features."""
         raise NotImplementedError
 
     def encode_margins(self, encoder: Encoder, x: object) -> Margins:

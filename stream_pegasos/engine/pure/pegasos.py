@@ -1,4 +1,4 @@
-"""The rule of Pegasos, on one weight vector or on several."""
+"""The rule of Pegasos, for one or several weight vectors."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from stream_pegasos.engine.pure.driver import (
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
-# How several classes become columns, each of which separates two classes or sets of classes.
+# Reductions of several classes to columns; each column separates two classes or sets of classes.
 REDUCTIONS = ("two", "ovr", "crammer_singer")
-# The numbers that are equal in columns that together are one vector.
+# Numbers that are equal in all columns if these form one vector.
 JOINED = ("n_iterations", "n_buffered")
 # The numbers of each column.
 OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered")
@@ -76,29 +76,29 @@ def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
 
 @dataclass
 class Column(WeightDict):
-    """A weight vector, the number of its steps, and what waits for the next one."""
+    """A weight vector, its number of steps, and the buffer for the next step."""
 
     n_iterations: int = 0
     n_buffered: int = 0
-    buffer: list[tuple[int, float]] = dataclasses.field(default_factory=list)  # of those that violate: key, c·y·x
+    buffer: list[tuple[int, float]] = dataclasses.field(default_factory=list)  # of the violating examples: key, c·y·x
 
 
 class Batch(NamedTuple):
-    """The examples of a step of a column."""
+    """The examples of one step of a column."""
 
     column: Column
-    cyx: list[tuple[int, float]]  # of those that violate the margin: key and c·y·x
+    cyx: list[tuple[int, float]]  # of the violating examples: key and c·y·x
     k: int
 
 
 @dataclass(eq=False, repr=False)
 class PegasosLearner(Learner):
-    """Pegasos steps, with a mini-batch buffer. `intercept_scaling` is 0 for no intercept. The average begins with step
-    `average_from`, if not 0, and weighs w_t by t if `average_by_t`.
+    """Pegasos steps, with a buffer for mini-batches. `intercept_scaling` is 0 for no intercept. The average begins with
+    step `average_from`, if not 0, and weighs w_t by t if `average_by_t`.
 
-    "two": y is the sign in the only column, until a third class comes; then it is "ovr": each class has a column, from
-    its first example on, in which all others are negative. "crammer_singer": the columns form one vector, and that of
-    an example's class should beat the best other one by 1 (Crammer and Singer 2001).
+    "two": y is the sign in the only column; when a third class comes, it becomes "ovr". "ovr": each class has a column,
+    from its first example on, in which all other classes are negative. "crammer_singer": the columns form one vector;
+    the margin of an example's class should exceed the best other margin by 1 (Crammer and Singer 2001).
     """
 
     l2: float
@@ -137,7 +137,7 @@ class PegasosLearner(Learner):
 
     @property
     def n_learned(self) -> int:
-        """Those that the oldest column has met."""
+        """The number of examples that the oldest column has met."""
         return max((column.n_iterations * self.batch_size + column.n_buffered for column in self._columns), default=0)
 
     @property
@@ -208,7 +208,7 @@ class PegasosLearner(Learner):
         self.step(batches)
 
     def _violated(self, row: Row, y: float) -> list[float]:
-        """The sign of the example in each column if it violates the margin there, else 0."""
+        """The sign of the example in each column where it violates the margin, else 0."""
         margins = [column.dot(row) for column in self._columns]
         if self.reduction == "crammer_singer":
             signs, of_class = [0.0] * self.n_columns, int(y)
@@ -221,11 +221,11 @@ class PegasosLearner(Learner):
         return [sign if sign * margin < 1.0 else 0.0 for sign, margin in zip(signs, margins, strict=True)]
 
     def step(self, batches: list[Batch]) -> None:
-        """One step of Pegasos on each of some columns, each with its batch of k examples (2007, figure 1):
+        """Take one step of Pegasos on each of some columns, each with its batch of k examples (2007, figure 1):
 
         t ← t + 1,   η = 1 / (λ t)               of which t0 steps count as already taken
-        w ← (1 − ηλ) w + (η/k) Σ c y x           over those with y⟨w, x⟩ < 1
-        w ← min(1, 1/(√λ ‖w‖)) w                 if asked for
+        w ← (1 − ηλ) w + (η/k) Σ c y x           over the examples with y⟨w, x⟩ < 1
+        w ← min(1, 1/(√λ ‖w‖)) w                 if `project`
         """
         for column, cyx, k in batches:
             column.n_iterations += 1
@@ -236,7 +236,7 @@ class PegasosLearner(Learner):
             self._known.update((key, None) for key, _ in violators)
         columns = [column for column, _, _ in batches]
         balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
-        for ball in balls if self.project else ():  # one, where all columns are one vector
+        for ball in balls if self.project else ():  # one ball if all columns are one vector
             ratio = self.l2 * sum_in_order(column.squared_norm() for column in ball)
             for column in ball if ratio > 1.0 else ():
                 self._rescale(column, 1.0 / math.sqrt(ratio))
@@ -290,8 +290,8 @@ def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float
 
 
 def from_two_classes(state: State) -> State:
-    """As an "ovr" learner has it: the negative class in column 0, the positive one in 1; as margins are −m and m, the
-    slope is half.
+    """The state as of an "ovr" learner: the negative class in column 0, the positive class in 1. The margins become −m
+    and m, so the slope is halved.
     """
     signs, new_state = (
         np.array([-1.0, 1.0]),

@@ -1,4 +1,4 @@
-"""Probabilities of classes that exclude each other, from their margins and what the engine learned of these."""
+"""Probabilities of classes that exclude each other, from their margins and the calibration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from stream_pegasos.engine.pure.driver import AS_LIKELY, LARGEST_LOG_ODDS, Margi
 
 
 def probabilities_one(margins: Margins, calibrated: Sequence[float]) -> list[float]:
-    """Proportional to exp(slope · margin); the largest, if alone, is the confidence in it (see `Calibration`)."""
+    """Probabilities proportional to exp(slope · margin). The largest, if unique, is replaced by its confidence (see
+    `Calibration`).
+    """
     slope, intercept, of_log_odds = calibrated
     margins = margins if isinstance(margins, list) else margins.tolist()
     largest = max(margins, default=-math.inf)
@@ -28,7 +30,7 @@ def probabilities_one(margins: Margins, calibrated: Sequence[float]) -> list[flo
     total, log_odds = sum_in_order(terms), LARGEST_LOG_ODDS
     if total:
         log_odds = min(-math.log(total), LARGEST_LOG_ODDS)
-    else:  # all others are as unlikely as can be
+    else:  # all other classes have the least possible probability
         terms = [float(-math.inf < margin < largest) for margin in margins]
         total = sum_in_order(terms)
     second = max(terms)

@@ -1,4 +1,4 @@
-"""Learners whose features are scaled by what is known of them."""
+"""Learners whose features are scaled by their own records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream_pegasos.engine.pure.weights import Row
 
 
 class ScaledLearner(Learner, is_rule=False):
-    """Each feature has a scale; the margin is Σ weight · scale · x / ‖scale · x‖ + intercept."""
+    """A learner with a scale for each feature. The margin is Σ weight · scale · x / ‖scale · x‖ + intercept."""
 
     counts_unknown = True
     _features: dict[int, Any]
@@ -49,15 +49,15 @@ class ScaledLearner(Learner, is_rule=False):
         return share, sign * factors, sign * constant
 
     def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
-        """The scale of each feature, and its weights, a row for each feature."""
+        """The scale of each feature, and the weights, a row for each feature."""
         raise NotImplementedError
 
     def _values_and_weights(self, row: Row) -> tuple[Floats, Floats]:
-        """The scaled values, divided by their norm, and the weights that they meet."""
+        """The scaled values, divided by their norm, and their weights."""
         scales, weights = self._scales_and_weights(row.keys)
         values = scales * np.array(row.values, np.float64)
         squares = float((values * values).sum())
-        if squares < LEAST_SQUARED_NORM:  # so that no squares vanish
+        if squares < LEAST_SQUARED_NORM:  # so that no square becomes 0
             values = values * ENLARGED
             squares = float((values * values).sum())
         norm = math.sqrt(squares)
@@ -65,8 +65,8 @@ class ScaledLearner(Learner, is_rule=False):
 
 
 def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
-    """The logarithms of the probabilities of ordered classes. `log_odds` has for each class but the last those of a
-    higher one; the probability of a higher one never rises along the order.
+    """The logarithms of the probabilities of ordered classes. `log_odds` has, for each class but the last, the log-odds
+    of a higher class; the probability of a higher class never rises along the order.
     """
     result = [0.0] * len(order)
     above = 1.0
@@ -78,7 +78,7 @@ def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
 
 
 def unevenness(values: Sequence[float]) -> float:
-    """The mean size of the values other than 0 above the least one, divided by the root of their mean square."""
+    """The mean absolute value minus the smallest, divided by the root mean square. Zeros are left out."""
     sizes = np.abs(np.array([value for value in values if value != 0.0], np.float64))
     if not len(sizes) or sizes.min() == sizes.max():
         return 0.0

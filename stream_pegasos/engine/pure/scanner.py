@@ -1,4 +1,4 @@
-"""Texts, turned into rows of hashed n-grams."""
+"""The scanner: it turns texts into rows of hashed n-grams."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from stream_pegasos.engine.pure.weights import NO_VECTOR, Row
 
 
 class Vectors(Protocol):
-    """What gives vectors to whole messages or, by `codes`, to words: codes · 2^shift, of eight bits each."""
+    """A source of vectors for whole messages or, by `codes`, for words: codes · 2^shift, of eight bits each."""
 
     @property
     def n_dimensions(self) -> int: ...
@@ -37,25 +37,25 @@ class Vectors(Protocol):
 
 @dataclass(eq=False, repr=False)
 class Scanner(Encoder):
-    """Texts to rows of hashed n-grams.
+    """An encoder from texts to rows of hashed n-grams.
 
-    `analyzer` is "word", "char", "char_wb", "ngrams" where each text comes as the list of its n-grams, or "vector" for
-    a field that has no text, but the numbers of a vector, or none. `token_pattern` is one of `TOKEN_PATTERNS`. With
-    "word", words longer than `prefix_length`, if that is not 0, count also by that many first characters, and with
-    `boundaries` n-grams of two or more reach over the ends of the text. With `mask_digits` every decimal digit is read
-    as 0; where that is `BOTH`, words of few digits count also as they stand. Words of `ANY_LANGUAGE` are described
-    where they are found, in tokens.py. `hash_function` is one of `HASH_FUNCTIONS`: "words" for words of any language.
+    `analyzer` is "word", "char" or "char_wb"; "ngrams" if each text comes as the list of its n-grams; or "vector" for a
+    field that has no text, but an array with the numbers of a vector, or an empty one. `token_pattern` is one of
+    `TOKEN_PATTERNS`. With "word" and a `prefix_length` above 0, the first characters of each longer word are one more
+    feature; with `boundaries`, n-grams of two or more words include the ends of the text. With `mask_digits`, every
+    decimal digit is read as 0; if it is `BOTH`, words with few digits also count unmasked. The module `tokens` defines
+    the words of `ANY_LANGUAGE`. `hash_function` is one of `HASH_FUNCTIONS`: "words" for words of any language.
 
-    A message may have several fields: then each comes as the tuple of their texts. This scanner takes the first;
-    `fields` has the name of each other one and the arguments of its scanner. The name tells its n-grams from those of
-    the others.
+    A message with several fields is the tuple of their texts. This scanner reads the first field; `fields` has the
+    name of each other field and the arguments of its scanner. The name keeps its n-grams apart from those of others.
 
-    With `letters`, sequences of letters within words count, too, where a text is short: those of three as much as that
-    says, beside 1 for a word, and all of two to four up to 1, the more the fewer words there are. With `length`, the
-    powers of 2 of the numbers of characters and of tokens count as much. Both are for words, and for their hash.
+    With `letters`, sequences of letters within words count, too, if a text is short: sequences of three count as much
+    as `letters` says, beside 1 for a word; the fewer words there are, the more do all sequences of two to four count,
+    up to 1. With `length`, the powers of 2 of the numbers of characters and of tokens are features with this value.
+    Both options are for words, and for their hash.
 
-    With `vectors` a row also has the vector of the message: the sum of those of its distinct words, and of those that
-    come as such, of all fields, divided by its norm. A dict has its numbers in the columns from `n_features` on.
+    With `vectors`, a row also has the vector of the message: the sum of the vectors of its distinct words and of its
+    "vector" fields, divided by its norm. A dict has the numbers of the vector in the columns from `n_features` on.
     """
 
     analyzer: str
@@ -104,7 +104,7 @@ class Scanner(Encoder):
         return indptr, indices, data
 
     def index(self, ngram: str, field: int = 0) -> tuple[int, float]:
-        """The column of an n-gram of a field, by its number, and its sign there."""
+        """The column of an n-gram of a field, given by number, and its sign there."""
         hash_function = HASH_FUNCTIONS[self._scanners[field].hash_function]
         h = hash_function(ngram.encode("utf-8", "surrogatepass")) ^ self._hashes_of_fields[field]
         signed = h - (1 << 32) if h >> 31 else h
@@ -117,7 +117,7 @@ class Scanner(Encoder):
         return Row(list(values), list(values.values()), 1.0 / self._length(values.values()), vector, self.binary)
 
     def vector(self, message: Any) -> NDArray[np.float64]:
-        """That of the message; all 0 where no word has one."""
+        """The vector of the message; all 0 if no word has a vector."""
         words, total = self.words(message), np.zeros(self._table.n_dimensions)
         if len(self._met) + len(words) > MOST_WORDS:
             self._met.clear()
@@ -138,7 +138,7 @@ class Scanner(Encoder):
         return hashes.view(np.int64), *self._table.codes(words)
 
     def words(self, message: Any) -> list[str]:
-        """The distinct words of a message that vectors are looked up for."""
+        """The distinct words of a message whose vectors are looked up."""
         words: dict[str, None] = {}
         for scanner, text in zip(self._scanners, message if self.fields else [message], strict=True):
             if scanner.vectors is not None and scanner.analyzer != "vector":
@@ -167,7 +167,7 @@ class Scanner(Encoder):
         return whole.lower() if self.lowercase else whole
 
     def _values(self, message: Any) -> dict[int, float]:
-        """What counts in each column, before the norm: of n-grams that share one, as much as the first of them."""
+        """The value in each column, before the norm. N-grams that share a column count as much as the first of them."""
         counts: dict[int, float] = {}
         weights: dict[int, float] = {}
         for field, text in enumerate(message if self.fields else [message]):
@@ -181,17 +181,17 @@ class Scanner(Encoder):
     def _length(self, values: Iterable[float]) -> float:
         if self.norm is None:
             return 1.0
-        total = 0.0  # in a loop, as the compiled engine: `sum` rounds otherwise from Python 3.12 on
+        total = 0.0  # a loop, as in the compiled engine: `sum` rounds differently since Python 3.12
         for v in values:
             total += v * v if self.norm == "l2" else abs(v)
         return (math.sqrt(total) if self.norm == "l2" else total) or 1.0
 
     def ngrams(self, text: Sequence[str]) -> Iterable[str]:
-        """The n-grams of a text, each as often as it stands there."""
+        """The n-grams of a text, each as often as it occurs."""
         return (ngram for _, ngrams in self.weighted_ngrams(text) for ngram in ngrams)
 
     def weighted_ngrams(self, text: Sequence[str]) -> Iterator[tuple[float, Iterable[str]]]:
-        """The n-grams of a text, those that count as much together, and how much that is."""
+        """The n-grams of a text in groups of the same weight, with that weight."""
         if self.analyzer == "ngrams":
             yield 1.0, text
         elif self.analyzer == "word":
@@ -221,7 +221,7 @@ class Scanner(Encoder):
             yield self.length, [length_name(len(folded), CHARACTERS), length_name(len(tokens), TOKENS)]
 
     def lengths(self, text: Sequence[str]) -> list[str]:
-        """What tells the length of a text."""
+        """The n-grams that stand for the length of a text."""
         return [ngram for ngram in self.ngrams(text) if ngram.startswith(LENGTH_PREFIX)]
 
     def _is_word(self, token: str) -> bool:
@@ -230,12 +230,12 @@ class Scanner(Encoder):
         return token[0] == "_" or token[0].isalnum()
 
 
-MOST_WORDS = 96 << 10  # whose vectors are kept: when more come, all of these are forgotten
+MOST_WORDS = 96 << 10  # the most words whose vectors are kept; when more come, all are forgotten
 ANY_LANGUAGE = "any language"
-BOTH, MOST_DIGITS = "both", 4  # how digits are masked where words of so many count also as they stand
+BOTH, MOST_DIGITS = "both", 4  # masks digits; words of at most this many digits also count unmasked
 DIGIT = re.compile(r"\d")
-# The patterns that the scanner knows without `re`: runs of two or more word characters, of one or more, words and
-# punctuation marks, and whatever stands between white space; and what is no pattern, words and marks of any language.
+# The patterns that the scanner reads without `re`: runs of two or more word characters; of one or more; words and
+# punctuation marks; runs without white space. The last entry is no pattern: words and marks of any language.
 TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+", ANY_LANGUAGE)
 
 
@@ -247,37 +247,37 @@ def checked_text(text: object) -> str:
 
 
 def checked_vector(numbers: object, n_dimensions: int) -> NDArray[np.float32]:
-    """The numbers of a vector; none where a message has no vector."""
+    """The numbers of a vector; an empty array if the message has none."""
     if not isinstance(numbers, np.ndarray) or numbers.shape not in ((n_dimensions,), (0,)):
         raise TypeError(must_be("a vector", f"an array of {n_dimensions} numbers", type(numbers)))
     return np.ascontiguousarray(numbers, np.float32)
 
 
-# Letters within words count fully in texts of up to so many characters, and not in those of as many as that.
+# Letters within words count fully in texts of up to `SHORT` characters, and not at all from `LONG` characters on.
 SHORT, LONG = 150, 300
-FEW_WORDS = 3  # from so many words on, letters count no more than `letters`
-LETTER_OF_WORDS = "w"  # the kind of what words of any language begin with
+FEW_WORDS = 3  # with this many words or more, letters count only as much as `letters`
+LETTER_OF_WORDS = "w"  # the kind of the first character of words of any language
 CHARACTERS, TOKENS = "characters", "words"
 
 
 def letters_fading(n_characters: int) -> float:
-    """How much of what they count letters count in a text of so many characters: all, none, or between these a part."""
+    """The share of their weight that letters have in a text of `n_characters`: all, none, or a part in between."""
     return min(max((LONG - n_characters) / (LONG - SHORT), 0.0), 1.0)
 
 
 def share_of_letters(n_words: int) -> float:
-    """How much letters count beside so many words: 1 beside one, falling with its square to 0 beside five."""
+    """The weight of letters beside `n_words` words: 1 with one word, 0 with three or more; it is linear in 1/n²."""
     return max((FEW_WORDS * FEW_WORDS / (n_words * n_words) - 1.0) / (FEW_WORDS * FEW_WORDS - 1.0), 0.0)
 
 
 def length_name(n: int, of: str) -> str:
-    """The exponent of the power of 2 that n + 1 reaches."""
+    """The name of a length: the exponent of the largest power of 2 that is at most n + 1."""
     return f"{LENGTH_PREFIX}{(n + 1).bit_length() - 1} {of}"
 
 
 @functools.cache
 def hashes_of_length(power: int) -> tuple[int, int]:
-    """Those of a number of characters, and of tokens, with this exponent."""
+    """The hashes of a number of characters and of a number of tokens with this exponent."""
     characters, tokens = (words_32(length_name((1 << power) - 1, of).encode()) for of in (CHARACTERS, TOKENS))
     return characters, tokens
 
@@ -289,7 +289,7 @@ def masked_digits(text: str) -> str:
 def ngrams_and_numbers(
     text: str, find_tokens: Callable[[str], Iterable[str]], stop_words: frozenset[str], *how: Any
 ) -> Iterator[str]:
-    """The n-grams of the tokens that are found where digits are masked, and the tokens of few digits as they stand."""
+    """The n-grams of the tokens after digits are masked, and the unmasked tokens with few digits."""
     masked = masked_digits(text)
     yield from ngrams_of_tokens(find_tokens(masked), stop_words, *how)
     if masked != text:
@@ -309,7 +309,7 @@ def char_wb_ngrams(text: str, ngram_range: tuple[int, int]) -> Iterator[str]:
     for word in text.split():
         padded = f" {word} "
         for n in range(ngram_range[0], ngram_range[1] + 1):
-            if n >= len(padded):  # a word no longer than n counts once, whatever else n may be
+            if n >= len(padded):  # a word with at most n characters counts only once
                 yield padded
                 break
             for i in range(len(padded) - n + 1):
@@ -338,13 +338,15 @@ def murmur3_32(data: bytes) -> int:
     return h ^ h >> 16
 
 
-# Constants of the hash of words: the first digits of π in hexadecimal, made odd where they multiply.
+# Constants of the hash of words: the first digits of π in hexadecimal; multipliers are made odd.
 SEED, OF_LENGTH, OF_WORD, OF_NEXT = 0x243F6A8885A308D3, 0x13198A2E03707345, 0xA4093822299F31D1, 0x082EFA98EC4E6C89
 ALL_BITS = (1 << 64) - 1
 
 
 def words_32(data: bytes) -> int:
-    """The highest bits of Σ hash(word) · OF_NEXTⁱ, i = 0 for the last word: a pair has that of its words."""
+    """The highest bits of Σ hash(word) · OF_NEXTⁱ, with i = 0 for the last word. The hash of a pair comes from the
+    hashes of its words.
+    """
     h = 0
     for word in data.split(b" "):
         h = (h * OF_NEXT + word_64(word)) & ALL_BITS
@@ -352,7 +354,9 @@ def words_32(data: bytes) -> int:
 
 
 def word_64(word: bytes) -> int:
-    """Eight bytes are multiplied by the next eight, and the halves of the product joined (Wang Yi's wyhash, 2019)."""
+    """The hash of a word: eight bytes are multiplied by the next eight, and the halves of the product are combined
+    (Wang Yi's wyhash, 2019).
+    """
     h = SEED + len(word) * OF_LENGTH & ALL_BITS
     for i in range(0, max(len(word), 1), 16):
         first, second = (int.from_bytes(word[j : j + 8], "little") for j in (i, i + 8))
@@ -361,5 +365,5 @@ def word_64(word: bytes) -> int:
     return h
 
 
-# How an n-gram becomes a number of 32 bits: as scikit-learn does it, and as it is quickest.
+# Functions that hash an n-gram to 32 bits: scikit-learn's, and a faster one.
 HASH_FUNCTIONS: dict[str, Callable[[bytes], int]] = {"murmur3": murmur3_32, "words": words_32}

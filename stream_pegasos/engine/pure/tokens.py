@@ -1,4 +1,4 @@
-"""Texts of any language as words, marks and runs of characters, and the n-grams of tokens."""
+"""Tokens of texts in any language (words, marks, runs of characters), and n-grams of tokens."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import TypeGuard
 
 from stream_pegasos.engine.pure.characters import MARK, character_class
 
-# What stands before the first and after the last token of a text.
+# The boundary tokens before the first and after the last token of a text.
 BEGIN, END = "<s>", "</s>"
-# What stands before letters within words, and before the length of a text, and before no other n-gram.
+# The prefixes of letters within words, and of the length of a text. No other n-gram begins like this.
 LETTERS_PREFIX, LENGTH_PREFIX = "  ", "    "
-# A run counts by its n-grams up to this length, and up to that one also as a whole.
+# The features of a run are its n-grams up to this length and, for short runs, the whole run.
 LONGEST_OF_RUN, LONGEST_RUN = 3, 16
 
-# The classes of characters, in their order, a letter each; and what a joiner may join, a mark beyond ASCII. A token is
-# a pattern over these.
+# One letter for each class of characters, in order; and one for a symbol that a joiner may join, a mark beyond ASCII. A
+# token is a pattern over these letters.
 LETTERS, SYMBOL = "mwhc ekijbr", "s"
-# What may stand behind a mark: what belongs to it, and symbols that are joined to it.
+# The characters that may follow a mark: those that belong to it, and symbols joined to it.
 BEHIND_MARK = "[ekib]*+(?:j[ekijb]*+s[ekib]*+)*+[ekijb]*+"
 TOKEN = re.compile(
     "w[wekijb]*+"
     "|h[hekijb]*+"
-    "|c[cekij]*+"  # a run, which the space of no width ends
+    "|c[cekij]*+"  # a run; the zero-width space ends it
     f"|[msek]{BEHIND_MARK}"
-    f"|r[ijb]*+(?:[rek]{BEHIND_MARK})?+"  # two are a flag
+    f"|r[ijb]*+(?:[rek]{BEHIND_MARK})?+"  # two letters are a flag
 )
 CHARACTER_OF_TOKEN = re.compile("[hc](?:k[ij]*+c|[ekijb])*+")
 NOT_THERE = re.compile("[ijb]")
 
 
 class Kinds(dict[int, str]):
-    """The letter of each character, by its code point, as it is first met."""
+    """The letter of each character's class, by code point; computed on first use."""
 
     def __missing__(self, c: int) -> str:
         kind = character_class(chr(c))
@@ -44,7 +44,7 @@ KINDS = Kinds()
 
 
 class Run(str):
-    """A run, or a word of Hangul: its characters count, too, each with what belongs to it."""
+    """A run, or a word of Hangul. Its characters count, too, each with the marks that belong to it."""
 
     characters: list[str]
     is_word: bool
@@ -53,8 +53,8 @@ class Run(str):
 def tokenize(text: str) -> list[str]:
     """The words, marks and runs of a text.
 
-    Words are those of Unicode Standard Annex #29, without its rules for apostrophes, points and commas; words of Hangul
-    end where other letters or digits begin. A run is of letters of scripts that set no spaces. A mark is any other
+    Words are those of Unicode Standard Annex #29, without its rules for apostrophes, points and commas. Words of Hangul
+    end where other letters or digits begin. A run consists of letters of scripts without spaces. A mark is any other
     character, or a sequence of emoji.
     """
     kinds = text.translate(KINDS)
@@ -78,7 +78,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def split_units(text: str) -> list[tuple[str, int, int]]:
-    """The words and marks of a text, and the characters of its runs, each with its begin and its end."""
+    """The words and marks of a text, and the characters of its runs, each with its begin and end."""
     kinds = text.translate(KINDS)
     units = []
     for token in TOKEN.finditer(kinds):
@@ -96,7 +96,9 @@ def ngrams_of_tokens(
     prefix_length: int = 0,
     boundaries: bool = False,
 ) -> Iterator[str]:
-    """Words, marks, and n-grams of them, which a long run ends; the beginnings of words; the n-grams of runs."""
+    """Words, marks, and their n-grams, which a long run interrupts; the first characters of words; the n-grams
+    of runs.
+    """
     kept_tokens = [token for token in tokens if token not in stop_words]
     if not kept_tokens:
         return
@@ -121,12 +123,12 @@ def ngrams_of_tokens(
         if isinstance(token, Run):
             yield from ngrams_of_run(token, prefix_length)
         if 0 < prefix_length < len(token) and not is_run(token):
-            yield " " + token[:prefix_length]  # which no token is
+            yield " " + token[:prefix_length]  # no token looks like this
 
 
 def ngrams_of_run(run: Run, prefix_length: int) -> Iterator[str]:
-    """Its characters and their n-grams; of what is no word, a short run as a whole, or the beginning and end of a long
-    one.
+    """The characters of a run and their n-grams. A run that is no word also gives itself if it is short, or its
+    beginning and its end if it is long.
     """
     characters, n = run.characters, len(run.characters)
     yield from characters
@@ -144,7 +146,7 @@ def ngrams_of_run(run: Run, prefix_length: int) -> Iterator[str]:
 
 
 def letters_of_words(words: Iterable[str], size: int) -> Iterator[str]:
-    """The sequences of so many letters within words, each word between two spaces."""
+    """The sequences of `size` letters within words, each word between two spaces."""
     for word in words:
         padded = f" {word} "
         for i in range(len(padded) - size + 1):
@@ -152,7 +154,7 @@ def letters_of_words(words: Iterable[str], size: int) -> Iterator[str]:
 
 
 def words_of_tokens(tokens: Iterable[str], stop_words: frozenset[str]) -> Iterator[str]:
-    """The words and marks; of runs, and of words of Hangul, the characters."""
+    """The words and marks; for runs and for words of Hangul, their characters."""
     for token in tokens:
         if token in stop_words:
             continue
