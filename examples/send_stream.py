@@ -18,7 +18,7 @@ import urllib.request
 from itertools import islice
 from pathlib import Path
 
-from stream_pegasos.evaluation.blocks import chunks
+from stream_pegasos.blocks.blockwise import chunks
 from stream_pegasos.streams import read, synthetic
 
 

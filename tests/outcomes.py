@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from stream_pegasos.evaluation.blocks import predict_block
+from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.evaluation.scores import Outcomes
 from stream_pegasos.learners.predictions import settled
 

@@ -18,6 +18,7 @@ features
 mail_text
 learners
 streams
+blocks
 evaluation
 runtime
 package

@@ -5,7 +5,7 @@ from scripts import Run, Script
 from serving import learn, predict, refused, send, serving
 
 from stream_pegasos import HashedBagOfWords, KernelPegasosClassifier, TextClassifier
-from stream_pegasos.evaluation.blocks import predict_labelled, predict_learn
+from stream_pegasos.blocks.blockwise import predict_labelled, predict_learn
 from stream_pegasos.runtime.answers import answer
 from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.streams import Example

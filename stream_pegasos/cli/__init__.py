@@ -108,7 +108,7 @@ def main() -> None:
     except OSError as error:
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except ValueError as error:
-        from stream_pegasos.evaluation.blocks import ExampleError
+        from stream_pegasos.blocks.blockwise import ExampleError
         from stream_pegasos.streams import StreamError
 
         if isinstance(error, ExampleError):

@@ -21,7 +21,7 @@ from stream_pegasos.cli.console import check_choice, note, writing
 from stream_pegasos.cli.options import result_field
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.predicted import PredictedBlock
+    from stream_pegasos.blocks.predicted import PredictedBlock
     from stream_pegasos.streams import Answer, Example
 
 FORMATS = ("tsv", "csv", "jsonl")

@@ -27,7 +27,7 @@ from stream_pegasos.cli.stream import Stream, labelled_stream
 from stream_pegasos.cli.suspect_files import check_suspects, write_suspects
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.predicted import Labelled
+    from stream_pegasos.blocks.predicted import Labelled
     from stream_pegasos.evaluation.results import Comparison, Evaluation
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model

@@ -18,7 +18,7 @@ from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.predicted import Labelled
+    from stream_pegasos.blocks.predicted import Labelled
     from stream_pegasos.learners.label_meaning import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.streams import Example, Source, Truth

@@ -55,7 +55,7 @@ def label(arguments: LabelOptions) -> None:
     Examples:
       stream-pegasos label mail.csv --save mail.safetensors
     """
-    from stream_pegasos.evaluation.blocks import predict_learn
+    from stream_pegasos.blocks.blockwise import predict_learn
     from stream_pegasos.runtime.active_learning import ActiveLearning, is_asked
     from stream_pegasos.runtime.live_learner import LiveLearner
 

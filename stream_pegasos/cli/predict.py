@@ -62,7 +62,7 @@ def predict(arguments: PredictOptions) -> None:
       stream-pegasos predict m.safetensors new.csv --pos-label spam --threshold 0.9
       cut -f 2 x.tsv | stream-pegasos predict m.safetensors --format text
     """
-    from stream_pegasos.evaluation.blocks import chunks, encoded_ahead
+    from stream_pegasos.blocks.blockwise import chunks, encoded_ahead
 
     output = None if arguments.output == Path("-") else arguments.output
     check_outputs(output)

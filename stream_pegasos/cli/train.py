@@ -54,7 +54,7 @@ def train(arguments: TrainOptions) -> None:
       stream-pegasos train --multi-label --vectors wordllama --save new.safetensors
     """
     check_outputs(save=arguments.save, load=arguments.begin, keeps_progress=True)
-    from stream_pegasos.evaluation.blocks import chunks, encoded_ahead, predict_learn
+    from stream_pegasos.blocks.blockwise import chunks, encoded_ahead, predict_learn
     from stream_pegasos.evaluation.label_errors import LabelErrors, shown_by
 
     if arguments.file is None and not arguments.mails.given:

@@ -3,8 +3,7 @@
 | what | file |
 |---|---|
 | prequential evaluation of one model or several, and its results | `prequential`, `results`, `report`, `plot` |
-| a model over chunks of a stream, used by all layers above; labels that come late | `blocks`, `predicted`; `late` |
-| River's models behind the same interface | `river_models` |
+| labels that come late; wrong labels | `late`; `label_errors` |
 | scores of one label or several, and of ordered labels | `scores`, `label_scores`; `tallies`, `ranking`, `curve` |
 | the search for the best options on a stream | `tuning` |
 """

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from stream_pegasos.blocks.predicted import PredictedBlock
 from stream_pegasos.common.display import format_value, shortened
-from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.evaluation.tallies import Bools, Integers
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.text import TextClassifier
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.river_models import AnyModel
+    from stream_pegasos.blocks.river_models import AnyModel
 
 __all__ = ["MOST_SUSPECTS", "LabelErrors", "Suspect", "shown_by"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import Any
@@ -11,19 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.metric_names import LABELS
 from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, Score, added, newest, no_sets, ratio
+from stream_pegasos.learners.capabilities import LABELS
+from stream_pegasos.learners.labels import labels_that_hold
 
-__all__ = ["LabelOutcomes", "LabelScore", "labels_that_hold"]
+__all__ = ["LabelOutcomes", "LabelScore"]
 
 MOST_PAIRS_OF_ONE = 100  # the most pairs of a missed and a wrong label that are counted for one example
 
 Labels = tuple[Any, ...]
-
-
-def labels_that_hold(y: Mapping[Any, bool] | Iterable[Any]) -> Labels:
-    """The labels that hold, from a tuple, list or set of them, or from a dict with `True` for each."""
-    return tuple(label for label, holds in y.items() if holds) if isinstance(y, Mapping) else tuple(dict.fromkeys(y))
 
 
 @dataclass

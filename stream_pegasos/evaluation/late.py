@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import compress, groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from stream_pegasos.common.batch_then_single import batch_then_single
-from stream_pegasos.evaluation.blocks import (
+from stream_pegasos.blocks.blockwise import (
     REFUSALS,
     ExampleError,
     OnRefused,
@@ -24,12 +23,13 @@ from stream_pegasos.evaluation.blocks import (
     refused,
     unzip_examples,
 )
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
+from stream_pegasos.blocks.predicted import Labelled, PredictedBlock
+from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, joined_predictions
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.river_models import AnyModel
+    from stream_pegasos.blocks.river_models import AnyModel
 
 __all__ = ["Events", "LateLearner", "events_after", "events_at"]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any, NamedTuple
 
+from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED
+
 __all__ = [
-    "CLASSES",
-    "LABELS",
-    "ORDERED",
     "ROWS",
     "LabelScoreRow",
     "OrderedScoreRow",
@@ -24,11 +23,6 @@ __all__ = [
     "smaller_is_better",
     "spelled",
 ]
-
-# The kinds of scores and models, by their predictions: one of several classes, one of ordered classes, or several
-# labels.
-CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
-
 
 EVERY = (CLASSES, ORDERED, LABELS)
 SMALLER = "smaller is better"

@@ -12,9 +12,10 @@ import numpy as np
 
 from stream_pegasos.common.display import printable
 from stream_pegasos.common.extras import missing
-from stream_pegasos.evaluation.metric_names import LABELS, drawn, spelled
+from stream_pegasos.evaluation.metric_names import drawn, spelled
 from stream_pegasos.evaluation.report import MOST_CLASSES, commonest
 from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, Score
+from stream_pegasos.learners.capabilities import LABELS
 
 try:
     from matplotlib.figure import Figure

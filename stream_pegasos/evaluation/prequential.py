@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
-from stream_pegasos.common.checks import must_be
-from stream_pegasos.common.display import shortened
-from stream_pegasos.evaluation.blocks import (
+from stream_pegasos.blocks.blockwise import (
     ExampleError,
     OnRefused,
     chunks,
@@ -19,17 +17,19 @@ from stream_pegasos.evaluation.blocks import (
     predict_labelled,
     predict_learn,
 )
+from stream_pegasos.blocks.predicted import Labelled, PredictedBlock
+from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.display import shortened
 from stream_pegasos.evaluation.curve import Curve
 from stream_pegasos.evaluation.label_errors import LabelErrors, shown_by
 from stream_pegasos.evaluation.late import Delay, Events, LateLearner, Moment, events_after, events_at
-from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled, PredictedBlock
 from stream_pegasos.evaluation.results import Comparison, Evaluation
-from stream_pegasos.evaluation.scores import new_score
+from stream_pegasos.evaluation.scores import AnyOutcomes, block_outcomes, new_score
 
 if TYPE_CHECKING:
     from river import base
 
-    from stream_pegasos.evaluation.river_models import AnyModel, RiverModel
+    from stream_pegasos.blocks.river_models import AnyModel, RiverModel
 
 __all__ = ["Comparison", "Evaluation", "ExampleError", "iter_prequential", "prequential"]
 
@@ -305,7 +305,7 @@ class _Follower:
         for block in blocks:
             if self._on_predicted is not None:
                 self._on_predicted(block)
-            outcomes = block.outcomes(self.model)
+            outcomes = block_outcomes(block, self.model)
             self._curve.update(self.evaluation.score, outcomes, self._row)
             counted = block.counted()
             self.evaluation.label_errors.update(counted)
@@ -336,7 +336,7 @@ class _Follower:
 
 def wrap_river(model: base.Base) -> RiverModel:
     """A River model with the interface of this package. The module is imported only if there is such a model."""
-    from stream_pegasos.evaluation.river_models import RiverModel
+    from stream_pegasos.blocks.river_models import RiverModel
 
     return RiverModel(model)
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from stream_pegasos.common.display import printable
-from stream_pegasos.evaluation.metric_names import LABELS
 from stream_pegasos.evaluation.tallies import Score
+from stream_pegasos.learners.capabilities import LABELS
 
 __all__ = ["MOST_CLASSES", "as_html", "as_text", "commonest", "comparison_tables", "headline", "score_tables"]
 

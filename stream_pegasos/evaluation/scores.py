@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from stream_pegasos.blocks.predicted import PredictedBlock
 from stream_pegasos.common.checks import must_be
-from stream_pegasos.evaluation.label_scores import LabelScore
-from stream_pegasos.evaluation.metric_names import CLASSES, LABELS, ORDERED
+from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.ranking import Pair, PositiveScore
 from stream_pegasos.evaluation.tallies import (
     Floats,
@@ -25,18 +25,20 @@ from stream_pegasos.evaluation.tallies import (
     no_sets,
     ratio,
 )
-from stream_pegasos.learners.capabilities import Capability
+from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED, model_kind
 from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.predictions import Predictions
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.river_models import AnyModel
+    from stream_pegasos.blocks.river_models import AnyModel
 
 __all__ = [
+    "AnyOutcomes",
     "OrderedScore",
     "Outcomes",
     "PrequentialScore",
+    "block_outcomes",
     "new_score",
-    "score_kind",
     "score_of_state",
 ]
 
@@ -248,16 +250,38 @@ class OrderedScore(PrequentialScore):
         return 1.0 - ratio(ratio(squares, n), by_chance)
 
 
-def score_kind(model: AnyModel) -> str:
-    """The kind of a model's score: "classes", "ordered" or "several labels"."""
-    if Capability.MULTILABEL in model.capabilities:
-        return LABELS
-    return ORDERED if Capability.ORDINAL in model.capabilities else CLASSES
+AnyOutcomes = Outcomes | LabelOutcomes
+
+
+def block_outcomes(predicted_block: PredictedBlock, model: AnyModel) -> AnyOutcomes:
+    """The outcomes of the examples that count, for the model that has learned the block."""
+    block = predicted_block.counted()
+    predictions, y = block.predictions, block.y
+    if model_kind(model.capabilities) == LABELS:
+        label_outcomes = LabelOutcomes.of(y, predictions.labels, predictions.classes, predictions.probabilities)
+        label_outcomes.in_sets = in_sets(predictions, label_outcomes.truths)
+        return label_outcomes
+    known_labels = set(block.classes) - {None}
+    predicted = [label if label in known_labels else None for label in predictions.labels.tolist()]
+    columns = [label if label in known_labels else None for label in predictions.classes]
+    outcomes = Outcomes.of(y, predicted, columns, predictions.probabilities)
+    outcomes.in_sets = in_sets(predictions, [(truth,) for truth in y])
+    if predictions.pair and model.pair and set(model.classes).issuperset(y):
+        outcomes.classes, outcomes.margins = predictions.pair, predictions.scores
+    return outcomes.turned(model.pair)
+
+
+def in_sets(predictions: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:
+    """Whether each set contains all labels of its example, and the size of the set; no rows without sets."""
+    if predictions.sets is None:
+        return no_sets()
+    pairs = zip(truths, predictions.sets, strict=True)
+    return np.array([({*truth} <= {*members}, len(members)) for truth, members in pairs], float).reshape(-1, 2)
 
 
 def new_score(model: AnyModel, window: int = 1_000, exact: bool = True) -> Score:
     """A new score for a model; for the window and `exact` see `PrequentialScore`."""
-    kind = score_kind(model)
+    kind = model_kind(model.capabilities)
     if kind == CLASSES:
         return PrequentialScore(window, exact)
     return OrderedScore(window) if kind == ORDERED else LabelScore(window)

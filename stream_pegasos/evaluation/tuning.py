@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stream_pegasos.blocks.blockwise import OnRefused, predict_learn
+from stream_pegasos.blocks.predicted import Labelled
 from stream_pegasos.common.checks import must_be
-from stream_pegasos.evaluation.blocks import OnRefused, predict_learn
 from stream_pegasos.evaluation.metric_names import smaller_is_better
-from stream_pegasos.evaluation.predicted import AnyOutcomes, Labelled
-from stream_pegasos.evaluation.scores import new_score
+from stream_pegasos.evaluation.scores import AnyOutcomes, block_outcomes, new_score
 from stream_pegasos.learners.model import Model
 
 if TYPE_CHECKING:
-    from stream_pegasos.evaluation.river_models import AnyModel
+    from stream_pegasos.blocks.river_models import AnyModel
 
 __all__ = ["Candidate", "Tuning", "check_metric", "tune"]
 
@@ -162,7 +162,7 @@ def tune(
             learned = [example for candidate in predictions[0] for example in candidate.examples]
             predictions += [[*predict_learn(candidate.model, learned)] for candidate in left[1:]]
             for candidate, blocks in zip(left, predictions, strict=True):
-                candidate.blocks.append([predicted.outcomes(candidate.model) for predicted in blocks])
+                candidate.blocks.append([block_outcomes(predicted, candidate.model) for predicted in blocks])
             tuning.n += len(learned)
             if tuning.n == rung:
                 tuning.judge(left)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 
-__all__ = ["Capability"]
+__all__ = ["CLASSES", "LABELS", "ORDERED", "Capability", "model_kind"]
+
+# The kinds of models, by their predictions: one of several classes, one of ordered classes, or several labels.
+CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
 
 
 class Capability(StrEnum):
@@ -17,3 +21,10 @@ class Capability(StrEnum):
     MULTICLASS = "several classes"  # more than two
     ORDINAL = "ordered"  # classes are integers, and errors have a size
     MULTILABEL = "several labels"  # an example may have several
+
+
+def model_kind(capabilities: Collection[str]) -> str:
+    """The kind of a model with these capabilities: "classes", "ordered" or "several labels"."""
+    if Capability.MULTILABEL in capabilities:
+        return LABELS
+    return ORDERED if Capability.ORDINAL in capabilities else CLASSES

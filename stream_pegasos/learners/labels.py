@@ -411,3 +411,8 @@ def check_label(y: object) -> Label:
     if isinstance(label, (int, str)):  # also an Enum of one of these types
         return int(label) if isinstance(label, int) else str.__str__(label)
     raise TypeError(must_be("a label", "a bool, an int or a str", y))
+
+
+def labels_that_hold(y: Mapping[Any, bool] | Iterable[Any]) -> tuple[Any, ...]:
+    """The labels that hold, from a tuple, list or set of them, or from a dict with `True` for each."""
+    return tuple(label for label, holds in y.items() if holds) if isinstance(y, Mapping) else tuple(dict.fromkeys(y))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 
+from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.common.display import printable
-from stream_pegasos.evaluation.blocks import predict_block
 from stream_pegasos.mail.imap_connection import (
     CopiedError,
     ImapConnection,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from stream_pegasos.blocks.blockwise import REFUSALS, predict_block
+from stream_pegasos.blocks.predicted import NOTHING
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.display import shortened
-from stream_pegasos.evaluation.blocks import REFUSALS, predict_block
-from stream_pegasos.evaluation.predicted import NOTHING
 from stream_pegasos.learners.label_meaning import known_label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer, Example

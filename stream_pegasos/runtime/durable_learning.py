@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stream_pegasos.blocks.blockwise import n_teaching, predict_block, predict_learn
+from stream_pegasos.blocks.predicted import Labelled, PredictedBlock
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.adaptive_state import SHARE_OF_REST
-from stream_pegasos.evaluation.blocks import n_teaching, predict_block, predict_learn
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock
 from stream_pegasos.features.message import Message, message_size
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.files import Snapshot

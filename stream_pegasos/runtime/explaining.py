@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stream_pegasos.evaluation.blocks import predict_block
-from stream_pegasos.evaluation.metric_names import LABELS, ORDERED
-from stream_pegasos.evaluation.scores import score_kind
+from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.features.message import Message
+from stream_pegasos.learners.capabilities import LABELS, ORDERED, model_kind
 from stream_pegasos.learners.explanations import phrases, pieces
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.runtime.answers import label_named, shown
@@ -26,7 +25,7 @@ def explained(model: TextClassifier, x: Message, label: object = None, limit: in
 
     A LookupError if the model does not know the label, a TypeError if the model cannot explain predictions.
     """
-    kind, block = score_kind(model), predict_block(model, [x], [])
+    kind, block = model_kind(model.capabilities), predict_block(model, [x], [])
     answer = block.answers(probabilities=block.most_probable())[0].as_json()
     named = None if label is None else label_named(model.classes, label)
     if label is not None and named is None:

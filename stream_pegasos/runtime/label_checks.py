@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stream_pegasos.evaluation.metric_names import LABELS
+from stream_pegasos.learners.capabilities import LABELS
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.multilabel import whether_each_holds

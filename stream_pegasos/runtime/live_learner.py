@@ -11,8 +11,8 @@ from contextlib import closing, suppress
 from time import monotonic
 from typing import IO, TYPE_CHECKING, Any
 
-from stream_pegasos.evaluation.blocks import encode_ahead, get_weight, predict_block
-from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.blocks.blockwise import encode_ahead, get_weight, predict_block
+from stream_pegasos.blocks.predicted import Labelled
 from stream_pegasos.features.message import Message, make_message, message_size
 from stream_pegasos.learners.class_weights import plain_weight
 from stream_pegasos.learners.descriptions import Descriptions

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stream_pegasos.blocks.predicted import NOTHING, Labelled, PredictedBlock, has_weight
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.display import shortened
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.evaluation.curve import MOST_ROWS, Curve
-from stream_pegasos.evaluation.label_scores import labels_that_hold
-from stream_pegasos.evaluation.metric_names import CLASSES, LABELS, ORDERED, on_page, over_time
-from stream_pegasos.evaluation.predicted import NOTHING, Labelled, PredictedBlock, has_weight
-from stream_pegasos.evaluation.scores import PrequentialScore, new_score, score_of_state
+from stream_pegasos.evaluation.metric_names import on_page, over_time
+from stream_pegasos.evaluation.scores import PrequentialScore, block_outcomes, new_score, score_of_state
 from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow, OtherRow, Score
 from stream_pegasos.features.message import Message, shown_message
-from stream_pegasos.learners.capabilities import Capability
+from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED, Capability
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import labels_that_hold
 from stream_pegasos.runtime.answers import label_named, now, shown
 from stream_pegasos.runtime.failures import Failures
 from stream_pegasos.runtime.wrong_answers import LONGEST_WRONG, MOST_WRONG, WrongAnswers
@@ -81,7 +81,7 @@ class Monitor:
 
     def learned(self, examples: list[Labelled], block: PredictedBlock, ids: Iterable[Id | None] = NOTHING) -> None:
         """Count messages that were predicted, then learned, each with its id if it has one."""
-        self._curve.wait(block.outcomes(self.model))
+        self._curve.wait(block_outcomes(block, self.model))
         n = self._score.n + self._curve.n_waiting
         if self._curve.n_waiting >= MOST_WAITING:
             self._count_waiting()

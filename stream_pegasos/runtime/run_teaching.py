@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from stream_pegasos.evaluation.predicted import has_weight
+from stream_pegasos.blocks.predicted import has_weight
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.runtime.durable_learning import DurableLearning
 from stream_pegasos.runtime.teaching import Lesson, Teaching

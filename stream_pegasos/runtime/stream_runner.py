@@ -9,10 +9,10 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from stream_pegasos.blocks.blockwise import encode_ahead, encode_early, n_teaching, predict_learn
+from stream_pegasos.blocks.predicted import NOTHING, Labelled
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
 from stream_pegasos.common.locks import Lock
-from stream_pegasos.evaluation.blocks import encode_ahead, encode_early, n_teaching, predict_learn
-from stream_pegasos.evaluation.predicted import NOTHING, Labelled
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.runtime.answers import answer

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from stream_pegasos.blocks.predicted import Labelled
 from stream_pegasos.common.display import printable
-from stream_pegasos.evaluation.predicted import Labelled
 from stream_pegasos.features.message import message_size
 from stream_pegasos.streams.example import Id
 

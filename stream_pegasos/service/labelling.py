@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.common.display import quoted
-from stream_pegasos.evaluation.blocks import predict_block
-from stream_pegasos.evaluation.metric_names import ORDERED
 from stream_pegasos.features.message import Message, message_size
+from stream_pegasos.learners.capabilities import ORDERED
 from stream_pegasos.learners.label_meaning import Label, look_alike, one_slip_away
 from stream_pegasos.runtime.answers import label_named, shown, shown_answer
 from stream_pegasos.runtime.label_checks import each_label

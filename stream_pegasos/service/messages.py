@@ -13,9 +13,9 @@ import msgspec
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError
 from starlette.exceptions import HTTPException
 
-from stream_pegasos.evaluation.metric_names import LABELS
 from stream_pegasos.features.message import ABSENT, Fields, get_field, message_size
 from stream_pegasos.features.message import Message as TextOrFields
+from stream_pegasos.learners.capabilities import LABELS
 from stream_pegasos.learners.label_meaning import Label, LabelsMeant
 from stream_pegasos.mail_text.features import Mail, mail_bytes
 from stream_pegasos.mail_text.ids import mail_id

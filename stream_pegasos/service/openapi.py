@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from stream_pegasos import __version__
-from stream_pegasos.evaluation.metric_names import CLASSES, LABELS, ORDERED
+from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED
 from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.service.bodies import receive_body
 from stream_pegasos.service.messages import decoded, message_of_mail, parameters

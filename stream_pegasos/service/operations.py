@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from stream_pegasos import __version__, engine
-from stream_pegasos.evaluation.predicted import Labelled
+from stream_pegasos.blocks.predicted import Labelled
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.runtime.answers import shown
 from stream_pegasos.runtime.live_learner import EndingError, LiveLearner

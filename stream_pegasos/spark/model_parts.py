@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark import Broadcast
 
+from stream_pegasos.blocks.blockwise import REFUSALS, predict_learn
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.checks import LARGEST_WEIGHT
-from stream_pegasos.evaluation.blocks import REFUSALS, predict_learn
-from stream_pegasos.evaluation.scores import new_score
+from stream_pegasos.evaluation.scores import block_outcomes, new_score
 from stream_pegasos.learners.label_meaning import LabelsMeant
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import drop_unchanged, merge_changes
@@ -116,7 +116,7 @@ def learned_part(
                 reasons[row] = TEXT_NOT_UTF8
             is_good = [reason is None for reason in reasons]
             for block in predict_learn(model, [*itertools.compress(zip(*columns, strict=True), is_good)]):
-                part.score.update(block.outcomes(model))
+                part.score.update(block_outcomes(block, model))
             refused = Counter(reason for reason in reasons if reason is not None)
             weights = itertools.compress(columns[2], is_good)
             part.add(LearnedCounts(len(reasons), sum(weight > 0.0 for weight in weights), refused))

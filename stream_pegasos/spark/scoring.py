@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from stream_pegasos.evaluation.blocks import REFUSALS
+from stream_pegasos.blocks.blockwise import REFUSALS
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier

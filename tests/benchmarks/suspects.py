@@ -14,7 +14,7 @@ from corpora import Bools, Corpus, of_classes, of_several_classes
 from report import Table, arguments_of
 
 from stream_pegasos import MailFeatures, TextClassifier, prequential
-from stream_pegasos.evaluation.predicted import PredictedBlock
+from stream_pegasos.blocks.predicted import PredictedBlock
 
 RATES = (0.0, 0.02, 0.05, 0.2)
 SHOWN = 0.05

@@ -18,9 +18,9 @@ from stream_pegasos import (
     TextClassifier,
     prequential,
 )
-from stream_pegasos.evaluation.predicted import PredictedBlock
+from stream_pegasos.blocks.predicted import PredictedBlock
 from stream_pegasos.evaluation.prequential import wrap_river
-from stream_pegasos.evaluation.scores import new_score
+from stream_pegasos.evaluation.scores import block_outcomes, new_score
 
 WORDS = ["cheap", "pills", "see", "you", "lunch", "at", "noon"]
 
@@ -83,7 +83,7 @@ def loop(model, stream, delay, moment):
             except (TypeError, ValueError, RuntimeError):
                 refused.append(i)
                 continue
-            score.update(waiting[i].outcomes(model))
+            score.update(block_outcomes(waiting[i], model))
             answers += [each.line() for each in waiting[i].answers()]
     return score, refused, answers
 

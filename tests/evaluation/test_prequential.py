@@ -13,11 +13,11 @@ from river import linear_model
 from river import metrics as river_metrics
 
 from stream_pegasos import AdaptiveClassifier, OrdinalClassifier, PegasosClassifier, TextClassifier
-from stream_pegasos.evaluation.blocks import ExampleError, chunks, predict_learn
+from stream_pegasos.blocks.blockwise import ExampleError, chunks, predict_learn
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.metric_names import LabelScoreRow, ScoreRow
 from stream_pegasos.evaluation.prequential import prequential
-from stream_pegasos.evaluation.scores import Outcomes, new_score
+from stream_pegasos.evaluation.scores import Outcomes, block_outcomes, new_score
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.streams import synthetic
 
@@ -332,7 +332,7 @@ def test_predict_learn_gives_blocks_that_make_up_the_chunk(size):
     for begin in range(0, 300, size):
         for tested in predict_learn(model, stream[begin : begin + size]):
             predictions += tested.answers()
-            told = tested.outcomes(model)
+            told = block_outcomes(tested, model)
             columns = (told.truths, told.predicted, told.of_truth, told.of_predicted, told.margins)
             outcomes += zip(*columns, strict=True)
     for i, ((text, label), prediction, outcome) in enumerate(zip(stream, predictions, outcomes, strict=True)):

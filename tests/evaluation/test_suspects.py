@@ -7,9 +7,9 @@ import pytest
 from kinds import ordered, several_classes, several_labels
 
 from stream_pegasos import TextClassifier, prequential
+from stream_pegasos.blocks.predicted import PredictedBlock
 from stream_pegasos.evaluation import label_errors as module
 from stream_pegasos.evaluation.label_errors import LabelErrors
-from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.learners.predictions import Predictions
 
 LABELS = {

@@ -15,8 +15,8 @@ from stream_pegasos import (
     PegasosClassifier,
     TextClassifier,
 )
+from stream_pegasos.blocks.blockwise import ExampleError
 from stream_pegasos.evaluation import tuning as module
-from stream_pegasos.evaluation.blocks import ExampleError
 from stream_pegasos.evaluation.tuning import check_metric, tune
 from stream_pegasos.streams import synthetic
 

@@ -14,7 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 import stream_pegasos
 from stream_pegasos import Category, MailFeatures, TextClassifier, TextFeatures
-from stream_pegasos.evaluation.blocks import predict_block
+from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.features import encoders
 from stream_pegasos.features.encoders import LONGEST, EncoderError, TextEncoder, text_encoder

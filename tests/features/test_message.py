@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stream_pegasos.evaluation.blocks import chunks
+from stream_pegasos.blocks.blockwise import chunks
 from stream_pegasos.features.message import Fields, is_blank, make_message, message_size, shown_message
 from stream_pegasos.streams.example import Example
 from stream_pegasos.streams.sources import batched

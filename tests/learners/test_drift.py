@@ -8,7 +8,7 @@ from noisy import ScriptedDetector, columns, noisy_stream, prequential
 from river import drift
 
 from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, load
-from stream_pegasos.evaluation.blocks import predict_learn
+from stream_pegasos.blocks.blockwise import predict_learn
 from stream_pegasos.evaluation.prequential import prequential as evaluated
 from stream_pegasos.learners.predictions import PartlyLearnedError
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, TextClassifier, load
-from stream_pegasos.evaluation.predicted import PredictedBlock
+from stream_pegasos.blocks.predicted import PredictedBlock
 from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.runtime import monitor as monitor_module

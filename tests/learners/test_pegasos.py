@@ -11,7 +11,7 @@ from scipy import optimize, sparse
 from tables import as_dicts
 
 from stream_pegasos import PegasosClassifier, engine
-from stream_pegasos.evaluation.blocks import predict_learn
+from stream_pegasos.blocks.blockwise import predict_learn
 
 pure = engine.NAME == "pure"
 

@@ -7,7 +7,7 @@ import pytest
 from running import bits, is_held
 
 from stream_pegasos import Category, MultiLabelClassifier, TextClassifier, TextFeatures
-from stream_pegasos.evaluation.blocks import predict_learn
+from stream_pegasos.blocks.blockwise import predict_learn
 from stream_pegasos.runtime.checkpoints import Checkpoints
 from stream_pegasos.runtime.live_learner import LiveLearner
 from stream_pegasos.service.metrics import Metrics

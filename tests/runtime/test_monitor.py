@@ -10,9 +10,9 @@ from outcomes import predictions_of
 from river import drift
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, PegasosClassifier, TextClassifier
-from stream_pegasos.evaluation.blocks import predict_block, predict_learn
+from stream_pegasos.blocks.blockwise import predict_block, predict_learn
+from stream_pegasos.blocks.predicted import PredictedBlock
 from stream_pegasos.evaluation.metric_names import over_time
-from stream_pegasos.evaluation.predicted import PredictedBlock
 from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.learners import feature_names
 from stream_pegasos.learners.loading import load_with_progress

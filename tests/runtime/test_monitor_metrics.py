@@ -4,7 +4,7 @@ import pytest
 from kinds import ordered, several_labels
 
 from stream_pegasos import TextClassifier
-from stream_pegasos.evaluation.blocks import predict_learn
+from stream_pegasos.blocks.blockwise import predict_learn
 from stream_pegasos.runtime.monitor import Monitor
 from stream_pegasos.streams import synthetic
 

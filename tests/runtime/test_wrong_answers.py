@@ -6,7 +6,7 @@ import io
 import pytest
 from kinds import ordered, several_classes, several_labels
 
-from stream_pegasos.evaluation.blocks import predict_learn
+from stream_pegasos.blocks.blockwise import predict_learn
 from stream_pegasos.runtime.monitor import Monitor
 from stream_pegasos.runtime.wrong_answers import FORMULAS, MOST_WRONG, WrongAnswers, as_csv
 

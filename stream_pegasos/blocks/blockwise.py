@@ -9,11 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from stream_pegasos.blocks.predicted import Labelled, PredictedBlock, has_weight
 from stream_pegasos.common.batch_then_single import batch_then_single
-from stream_pegasos.evaluation.metric_names import CLASSES, LABELS
-from stream_pegasos.evaluation.predicted import Labelled, PredictedBlock, has_weight
-from stream_pegasos.evaluation.scores import score_kind
 from stream_pegasos.features.message import grouped, message_size
+from stream_pegasos.learners.capabilities import CLASSES, LABELS, model_kind
 from stream_pegasos.learners.labels import PositiveLabelError, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError
 from stream_pegasos.learners.text import TextClassifier
@@ -21,7 +20,7 @@ from stream_pegasos.learners.text import TextClassifier
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from stream_pegasos.evaluation.river_models import AnyModel, RiverModel
+    from stream_pegasos.blocks.river_models import AnyModel, RiverModel
 
 __all__ = [
     "REFUSALS",
@@ -131,7 +130,7 @@ def predict_labelled(
 
     def predicted(chunk: list[Labelled]) -> PredictedBlock:
         X, y, _ = unzip_examples(chunk)
-        if score_kind(model) == CLASSES:
+        if model_kind(model.capabilities) == CLASSES:
             y = [check_label(label) for label in y]  # any label may be scored, even a third label of a binary model
         else:
             model.check_labels(y)
@@ -219,7 +218,7 @@ def n_together(model: AnyModel, labels: list[Any]) -> int:
     While a single class is known, its probability depends on the number of examples, and a shared margin says nothing.
     From the third class on, there is no single score for two classes.
     """
-    begins = None in model.pair or (score_kind(model) != LABELS and len(model.classes) < 2)
+    begins = None in model.pair or (model_kind(model.capabilities) != LABELS and len(model.classes) < 2)
     if not begins and (not model.pair or len(labels) == 1):
         return len(labels)
     known_labels = {*map(_typed, [*model.classes, None])}

@@ -7,27 +7,21 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.evaluation.label_scores import LabelOutcomes, labels_that_hold
-from stream_pegasos.evaluation.metric_names import LABELS
-from stream_pegasos.evaluation.scores import Outcomes, score_kind
-from stream_pegasos.evaluation.tallies import Floats, no_sets
 from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.labels import labels_that_hold
 from stream_pegasos.learners.predictions import Predictions
+from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.streams import Answer
 
-if TYPE_CHECKING:
-    from stream_pegasos.evaluation.river_models import AnyModel
-
-__all__ = ["MOST_PROBABLE", "NOTHING", "AnyOutcomes", "Labelled", "PredictedBlock", "has_weight"]
+__all__ = ["MOST_PROBABLE", "NOTHING", "Labelled", "PredictedBlock", "has_weight"]
 
 # (x, y), (x, y, w) or a longer tuple that begins like this.
 Labelled = Sequence[Any]
-AnyOutcomes = Outcomes | LabelOutcomes
 Said = tuple[Any, Any, Any]
 
 FEW_COLUMNS = 16
@@ -207,31 +201,6 @@ class PredictedBlock:
         rows = [row for row, example in enumerate(self.examples) if has_weight(example)]
         y, examples = [self.y[row] for row in rows], [self.examples[row] for row in rows]
         return PredictedBlock(self.predictions.rows(rows), self.classes, y, examples)
-
-    def outcomes(self, model: AnyModel) -> AnyOutcomes:
-        """The outcomes of the examples that count, for the model that has learned the block."""
-        block = self.counted()
-        predictions, y = block.predictions, block.y
-        if score_kind(model) == LABELS:
-            label_outcomes = LabelOutcomes.of(y, predictions.labels, predictions.classes, predictions.probabilities)
-            label_outcomes.in_sets = in_sets(predictions, label_outcomes.truths)
-            return label_outcomes
-        known_labels = set(self.classes) - {None}
-        predicted = [label if label in known_labels else None for label in predictions.labels.tolist()]
-        columns = [label if label in known_labels else None for label in predictions.classes]
-        outcomes = Outcomes.of(y, predicted, columns, predictions.probabilities)
-        outcomes.in_sets = in_sets(predictions, [(truth,) for truth in y])
-        if predictions.pair and model.pair and set(model.classes).issuperset(y):
-            outcomes.classes, outcomes.margins = predictions.pair, predictions.scores
-        return outcomes.turned(model.pair)
-
-
-def in_sets(predictions: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:
-    """Whether each set contains all labels of its example, and the size of the set; no rows without sets."""
-    if predictions.sets is None:
-        return no_sets()
-    pairs = zip(truths, predictions.sets, strict=True)
-    return np.array([({*truth} <= {*members}, len(members)) for truth, members in pairs], float).reshape(-1, 2)
 
 
 def has_weight(example: Labelled) -> bool:

@@ -15,12 +15,12 @@ from river.compose.pipeline import Pipeline
 
 from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, must_be, user_code
 from stream_pegasos.common.locks import Lock
-from stream_pegasos.evaluation.tallies import Floats
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels, check_label, label_list
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, settled
+from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["RiverModel"]
 
