@@ -15,7 +15,7 @@ import numpy as np
 from stream_pegasos import HashedBagOfWords, TextClassifier, prequential
 from stream_pegasos.common.checks import check_number
 from stream_pegasos.common.state import Declaration, Field, count, keys
-from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_LESSON, Learner, ScoredExample
+from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_CALIBRATION_WEIGHT, Learner, ScoredExample
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.streams import read, synthetic
@@ -56,7 +56,7 @@ class PassiveAggressiveLearner(Learner, is_rule=False):
         return ScoredExample(row, [sum(self._weights.get(key, 0.0) * value for key, value in x.items())], x)
 
     def _learn(self, encoder, scored, y, weight):  # y is -1 or 1
-        self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_LESSON))
+        self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_CALIBRATION_WEIGHT))
         self.n_iterations += 1
         x, loss = scored.values, 1.0 - y * scored.margins[0]
         square = sum(value * value for value in x.values())

@@ -74,7 +74,7 @@ def pairs(weights, number=-1):
     """The weights of a class, by key; of the last one if none is named."""
     keys, values = weights.items()
     assert keys.dtype == np.int64 and values.dtype == np.float64
-    assert values.shape == (len(keys), max(weights.n_columns, 1 if getattr(weights, "several", True) else 2))
+    assert values.shape == (len(keys), max(weights.n_columns, 1 if getattr(weights, "has_class_columns", True) else 2))
     assert len(set(keys.tolist())) == len(keys)
     return dict(zip(keys.tolist(), values[:, number].tolist(), strict=True))
 

@@ -54,7 +54,7 @@ LEARNERS = {
     "multilabel columns, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30, reduction="multilabel"),
     "ordinal columns, extreme": adaptive(1e30, False, 5.0, 1e-30, 1.0, 1e30, reduction="ordinal"),
 }
-OF_TWO_CLASSES = [which for which in LEARNERS if not LEARNERS[which](pure_engine).several]
+OF_TWO_CLASSES = [which for which in LEARNERS if not LEARNERS[which](pure_engine).has_class_columns]
 for_each_learner = pytest.mark.parametrize("which", LEARNERS)
 
 
@@ -65,7 +65,7 @@ def random_example(generator, largest):
 
 def targets_of(learner):
     """What an example may be to a learner: the number of a class, or of a set."""
-    if not learner.several:
+    if not learner.has_class_columns:
         return [0.0, 1.0]
     most = len(SETS[0]) - 1 if learner.parameters["reduction"] == "multilabel" else min(5, learner.n_columns + 1)
     return [float(number) for number in range(most)]
@@ -88,7 +88,7 @@ def history(which, *engines, n=60, extreme=False):
             learner.learn(vocabulary, x, y, weight)
             if extreme and i % 7 == 3:
                 learner.flush()
-            if extreme and i % 20 == 13 and not learner.several:
+            if extreme and i % 20 == 13 and not learner.has_class_columns:
                 learner.set_state(mirrored(learner.get_state()))
             if extreme and i % 20 == 7 and hasattr(learner, "forget"):
                 learner.forget([1.0, 0.5, 1e-6][i % 3])

@@ -140,6 +140,15 @@ def test_texts_are_written_and_read_in_a_named_encoding():
     assert not wrong
 
 
+def test_the_head_of_a_folder_says_which_file_has_what():
+    folders = {path.parent for path in SOURCES.values()} - {PACKAGE}
+    for folder in folders:
+        head = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+        own = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        named = {name for words in re.findall(r"`([^`]+)`", head) for name in re.findall(r"\w+", words)}
+        assert folder.name in ("cli", "building") or own <= named, (folder.name, own - named)
+
+
 def test_the_map_names_what_exists():
     """Files and names between backticks in source_code.md."""
     text = (TESTS.parent / "examples" / "guides" / "source_code.md").read_text("utf-8")

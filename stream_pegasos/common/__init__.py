@@ -1,1 +1,13 @@
-"""Tools for every layer: checks of parameters, locks, packing, hints about missing extras."""
+"""Tools for every layer: checks of parameters, locks, packing, hints about missing extras.
+
+| what | file |
+|---|---|
+| checks of parameters, and the one form of errors | `checks` |
+| the declaration of a state; arrays that are read in parts | `state`, `lazy_columns` |
+| conversion to JSON and back | `packing` |
+| texts for display; bytes of any mail as text | `display`, `windows_1252` |
+| locks of estimators and of files; files beside a model | `locks`, `file_lock`, `companions` |
+| HTTP servers that are asked: addresses, keys, connections | `host_addresses`, `servers` |
+| hints about missing packages | `extras` |
+| one bad example among many; properties computed once; sums that round alike | `batch_then_single`, `cached`, `sums` |
+"""

@@ -12,7 +12,7 @@ from stream_pegasos.common.checks import check_member, check_number, must_be
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.merging import merged_newest
-from stream_pegasos.engine.pure.driver import LARGEST_LESSON
+from stream_pegasos.engine.pure.driver import LARGEST_CALIBRATION_WEIGHT
 from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.false_positives import Tail, whole_units
 from stream_pegasos.learners.label_meaning import Label
@@ -99,7 +99,7 @@ class F1Decision:
         decided, n_counted = np.zeros(is_known.shape, bool), self.n
         for row, weight in enumerate(weights.tolist()):
             decided[row] = self._chosen(is_known[row], probabilities[row], right, counted)
-            if weight := whole_units(min(weight, LARGEST_LESSON)):
+            if weight := whole_units(min(weight, LARGEST_CALIBRATION_WEIGHT)):
                 holds = np.zeros(width, bool)
                 holds[truths[row]] = True
                 right += weight * (holds & decided[row])

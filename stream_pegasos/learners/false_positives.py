@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer, check_number
 from stream_pegasos.common.sums import sum_in_order
-from stream_pegasos.engine.pure.driver import LARGEST_LESSON
+from stream_pegasos.engine.pure.driver import LARGEST_CALIBRATION_WEIGHT
 from stream_pegasos.engine.pure.mistakes import SIZES_IN_OCTAVE, SMALLEST
 
 __all__ = ["FIRST", "FalsePositiveLimit", "Tail"]
@@ -148,7 +148,7 @@ class FalsePositiveLimit:
 
     def learn(self, margin: float, weight: float = 1.0) -> None:
         """Count the margin of a negative example of this weight, and move the cut by a few bins."""
-        before, weight = self.negatives.n, whole_units(min(weight, LARGEST_LESSON))
+        before, weight = self.negatives.n, whole_units(min(weight, LARGEST_CALIBRATION_WEIGHT))
         number = self.negatives.learn(margin, weight)
         if self.negatives.n < before:  # all counts were halved
             self._choose()
@@ -165,7 +165,7 @@ class FalsePositiveLimit:
 
     def forget(self, margin: float, weight: float = 1.0) -> None:
         """Remove a negative example with about this margin, and choose the cut again."""
-        self.negatives.forget(margin, min(weight, LARGEST_LESSON))
+        self.negatives.forget(margin, min(weight, LARGEST_CALIBRATION_WEIGHT))
         self._choose()
 
     def get_state(self) -> dict[str, Any]:

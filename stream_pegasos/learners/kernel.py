@@ -22,7 +22,7 @@ from stream_pegasos.common.checks import (
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure.adaptive_state import LARGEST_COEFFICIENT
-from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_LESSON, Learner, ScoredExample
+from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_CALIBRATION_WEIGHT, Learner, ScoredExample
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -226,7 +226,7 @@ class KernelLearner(Learner, is_rule=False):
         return products
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
-        self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_LESSON))
+        self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_CALIBRATION_WEIGHT))
         self.n_iterations += 1  # first, because there may not be more support vectors than steps
         if y * scored.margins[0] >= 1.0:
             return False

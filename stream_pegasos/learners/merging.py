@@ -245,7 +245,7 @@ def share_labels(cores: Sequence[Classifier]) -> list[NDArray[np.int64]]:
     """
     own = [core.labels for core in cores]
     labels = cores[0].labels = own[0].joined(own[1:])
-    if len(labels.known) > 2 or any(core.learner.several for core in cores):
+    if len(labels.known) > 2 or any(core.learner.has_class_columns for core in cores):
         for core, of in zip(cores, own, strict=True):
             core.grow(len(of.known))
         return [np.array([labels.targets[label] for label in of.known], np.int64) for of in own]

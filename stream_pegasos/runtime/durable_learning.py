@@ -71,8 +71,8 @@ def _n_first(examples: Sequence[Labelled], n: int) -> int:
     return [0, *teaching][min(n, len(teaching))]
 
 
-def lessons(block: PredictedBlock, labels: Sequence[Any], model: TextClassifier) -> list[float]:
-    """The lesson of each label: 1 minus the probability of the label. It is 0 if the model learns nothing, because it
+def surprises(block: PredictedBlock, labels: Sequence[Any], model: TextClassifier) -> list[float]:
+    """The surprise of each label: 1 minus the probability of the label. It is 0 if the model learns nothing, because it
     is certain enough; it is 1 for a new label, and for several labels.
     """
     predictions = block.predictions
@@ -114,8 +114,8 @@ class DurableLearning:
     """Learns messages with ids by a `TextClassifier`, and keeps the result in a claimed checkpoint with a journal.
 
     If a message was learned with another label, two steps correct it: the model learns it twice with the new label, to
-    undo the old label and then for the new one. The first step weighs as much as the lesson did. The lesson is kept
-    with the id: 1 minus the probability of the old label at that time. The weight of the step is the lesson divided
+    undo the old label and then for the new one. The first step undoes as much as was learned: the surprise is kept with
+    the id, 1 minus the probability of the old label at that time. The weight of the step is the surprise divided
     by 1 minus the probability of the new label now, at most 1. An exact correction would need a second model.
 
     The progress is the state in the checkpoint beside the model; newer entries of the journal are learned again. A
@@ -308,20 +308,20 @@ class DurableLearning:
         return answers
 
     def _step_back(self, x: Message, label: Truth, id: Id, weight: float = 1.0) -> None:
-        """Undo the lesson of a message that was learned with another label than `label`. Learn `label` in a few steps
-        of the weight of the lesson, until 1 minus its probability is at most the probability that the other label had
-        before the lesson. Limits of false positives forget the message.
+        """Undo what was learned of a message with another label than `label`. Learn `label` in a few steps
+        weighted by its surprise, until 1 minus its probability is at most the probability that the other label had
+        before it was learned. Limits of false positives forget the message.
         """
-        lesson = self.ids.lesson(id)
+        surprise = self.ids.surprise(id)
         other_labels = [other for other in self.model.classes if other != label]
-        if lesson is not None and len(other_labels) == 1:
-            self._forget_negative(other_labels[0], 1.0 - lesson, weight)
+        if surprise is not None and len(other_labels) == 1:
+            self._forget_negative(other_labels[0], 1.0 - surprise, weight)
         for _ in range(MOST_STEPS_BACK if is_one(label) else 1):
-            (lacking,) = lessons(predict_block(self.model, [x], []), [label], self.model)
-            lesson = 1.0 - lacking if lesson is None else lesson  # of an older state: as certain as now
-            if lesson == 0.0 or lacking <= 1.0 - lesson:
+            (lacking,) = surprises(predict_block(self.model, [x], []), [label], self.model)
+            surprise = 1.0 - lacking if surprise is None else surprise  # of an older state: as certain as now
+            if surprise == 0.0 or lacking <= 1.0 - surprise:
                 return
-            weight_back = weight * min(lesson / lacking, 1.0)
+            weight_back = weight * min(surprise / lacking, 1.0)
             for _ in predict_learn(self.model, [(x, label, weight_back)]):
                 pass
             self._forget_negative(label, 1.0 - lacking, weight_back)  # a step back is no example of this label
@@ -342,7 +342,7 @@ class DurableLearning:
                 if self._monitor is not None:
                     rows = slice(n_done, n_done + len(block))
                     self._monitor.learned([*examples[rows]], block, ids[rows])
-                taught += lessons(block, block.y, self.model)
+                taught += surprises(block, block.y, self.model)
                 answers += block.answers()
         finally:
             # If learning failed, the model's `n_learned` tells after how many teaching messages.
@@ -356,8 +356,8 @@ class DurableLearning:
 
     def unlearn(self, x: Message, id: Id) -> str:
         """Forget the label of a message. A model of two labels learns the message with the other label, until the
-        probability of this label is at least that before the lesson; then the id is new again. Return "one step", or
-        "unknown" if the id or the other label is unknown and nothing is done.
+        probability of this label is at least that before it was learned; then the id is new again. Return "one step",
+        or "unknown" if the id or the other label is unknown and nothing is done.
         """
         labels = list(self.model.classes)
         other_labels = [label for label in labels if not self.ids.has(id, label)]

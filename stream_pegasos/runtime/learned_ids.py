@@ -17,19 +17,19 @@ from stream_pegasos.streams.example import Id
 NEW, KNOWN, CORRECTED = "new", "known", "corrected"
 
 
-# The lesson is stored in the bits above the digest of the label: 1 + 16 · log2(1 / lesson); 0 if it is unknown; the
+# The surprise is stored in the bits above the digest of the label: 1 + 16 · log2(1 / surprise); 0 if it is unknown; the
 # largest value if it was 0.
-OF_DIGEST, NO_LESSON, IN_HALF = 48, 255, 16
+OF_DIGEST, NO_SURPRISE, IN_HALF = 48, 255, 16
 UNKNOWN = itertools.repeat(None)
 
 
 class IdMemory:
-    """The ids of the newest learned messages, each with its label and its lesson, in constant memory; 1 and `"1"` are
+    """The ids of the newest learned messages, each with its label and its surprise, in constant memory; 1 and `"1"` are
     different ids.
     """
 
     def __init__(self, window: int = 100_000) -> None:
-        # The digest of each label, with the lesson.
+        # The digest of each label, with the surprise.
         self._ids: Recent[Id, int] = Recent(window, name="the window of ids")
 
     def are_new(self, ids: Iterable[Id | None]) -> list[bool]:
@@ -40,12 +40,12 @@ class IdMemory:
         """Whether the message with this id was learned with this label."""
         return id in self._ids and _decode_label(self._ids[id]) == _digest(label)
 
-    def lesson(self, id: Id) -> float | None:
-        """The lesson of a message: 1 minus the probability of its label when it was learned; 0 if nothing was learned;
-        `None` if unknown.
+    def surprise(self, id: Id) -> float | None:
+        """The surprise of a message: 1 minus the probability of its label when it was learned; 0 if nothing was
+        learned; `None` if unknown.
         """
         number = self._ids.get(id, 0) >> OF_DIGEST
-        return 0.0 if number == NO_LESSON else 2.0 ** ((1 - number) / IN_HALF) if number else None
+        return 0.0 if number == NO_SURPRISE else 2.0 ** ((1 - number) / IN_HALF) if number else None
 
     def remove(self, id: Id) -> None:
         self._ids.pop(id, None)
@@ -65,17 +65,17 @@ class IdMemory:
             outcomes.append(outcome)
         return outcomes
 
-    def add(self, ids: Iterable[Id | None], labels: Iterable[Any], lessons: Iterable[float | None] = UNKNOWN) -> None:
-        for id, label, lesson in zip(ids, labels, lessons, strict=False):
+    def add(self, ids: Iterable[Id | None], labels: Iterable[Any], surprises: Iterable[float | None] = UNKNOWN) -> None:
+        for id, label, surprise in zip(ids, labels, surprises, strict=False):
             if id is not None:
-                self._ids[id] = _digest(label) | _encode_lesson(lesson) << OF_DIGEST
+                self._ids[id] = _digest(label) | _encode_surprise(surprise) << OF_DIGEST
 
     def ids(self) -> list[Id]:
         """The ids, the oldest first."""
         return list(self._ids)
 
     def digests(self) -> list[int]:
-        """The digests of the labels, with their lessons, in the same order."""
+        """The digests of the labels, with their surprises, in the same order."""
         return list(self._ids.values())
 
     def set_state(self, ids: str, digests: str) -> None:
@@ -101,10 +101,10 @@ def is_same(label: object, other: object) -> bool:
     return _digest(label) == _digest(other)
 
 
-def _encode_lesson(lesson: float | None) -> int:
-    if lesson is None:
+def _encode_surprise(surprise: float | None) -> int:
+    if surprise is None:
         return 0
-    return min(1 + round(-IN_HALF * math.log2(lesson)), NO_LESSON - 1) if lesson else NO_LESSON
+    return min(1 + round(-IN_HALF * math.log2(surprise)), NO_SURPRISE - 1) if surprise else NO_SURPRISE
 
 
 def _decode_label(number: int) -> int:
@@ -115,7 +115,7 @@ def _digest(label: object) -> int:
     """A number for a label, or for several labels in any order; `True` is equal to 1, as in a model."""
     label = labels_that_hold(label) if isinstance(label, dict) else label
     parts: Sequence[Any] = sorted({*map(_spelled, label)}) if isinstance(label, tuple) else _spelled(label)
-    return _decode_digest(repr(parts))
+    return _hash_text(repr(parts))
 
 
 def _spelled(label: Any) -> str:
@@ -123,5 +123,5 @@ def _spelled(label: Any) -> str:
 
 
 @functools.lru_cache(1_000)
-def _decode_digest(text: str) -> int:
+def _hash_text(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest())

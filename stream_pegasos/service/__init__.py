@@ -1,4 +1,13 @@
-"""The service: a model that predicts and learns over HTTP, and a page that shows it at work."""
+"""The service: a model that predicts and learns over HTTP, and a page that shows it at work.
+
+| what | file |
+|---|---|
+| the application, its operations and their description | `app`, `operations`, `openapi`, `docs` |
+| bodies of requests, their types, and responses | `bodies`, `messages`, `responses` |
+| labels from people | `labelling` |
+| the server, its connections, and middleware for all requests | `server`, `connections`, `middleware` |
+| metrics and the access log | `metrics`, `runner_metrics`, `access_log` |
+"""
 
 from stream_pegasos.common.extras import missing
 

@@ -1,4 +1,10 @@
-"""Estimators for scikit-learn's pipelines, searches and cross-validation."""
+"""Estimators for scikit-learn's pipelines, searches and cross-validation.
+
+| what | file |
+|---|---|
+| classifiers over texts and matrices | `classifiers`, over `protocol` and `texts` |
+| features as a transformer | `vectorizer` |
+"""
 
 from stream_pegasos.common.extras import missing
 

@@ -1,4 +1,12 @@
-"""Learning and scoring on a cluster, by Apache Spark."""
+"""Learning and scoring on a cluster, by Apache Spark.
+
+| what | file |
+|---|---|
+| columns of frames | `columns` |
+| learning of a frame: in rounds, by workers | `frame_learning`, `rounds`, `model_parts`, `shared_files` |
+| predictions for a frame | `scoring` |
+| an estimator of pyspark.ml | `ml` |
+"""
 
 from typing import Any
 

@@ -86,7 +86,7 @@ def agree(make, stream, is_clear, error, looked_at):
             for learner in (pure, compiled):
                 if step == "forget" and hasattr(learner, "forget"):
                     learner.forget(0.01)
-                elif step == "mirror" and not learner.several:
+                elif step == "mirror" and not learner.has_class_columns:
                     learner.set_state(mirrored(learner.get_state()))
                 elif step == "flush":
                     learner.flush()
@@ -223,7 +223,7 @@ def test_pegasos(reduction, options, stream, looked_at):
         return engine.PegasosLearner(*options, reduction=reduction)
 
     def is_clear(learner, vocabulary, x, y):
-        if y > max(learner.n_columns, 0 if learner.several else 2):
+        if y > max(learner.n_columns, 0 if learner.has_class_columns else 2):
             return False  # as the class before was left out
         row, state = vocabulary.row(x, False), learner.get_state()
         row = {**dict(zip(row.keys, row.values, strict=True)), INTERCEPT: options[4]}
@@ -242,7 +242,7 @@ def test_pegasos(reduction, options, stream, looked_at):
 @pytest.mark.parametrize("which", [which for which in LEARNERS if "large l2" not in which])
 def test_each_rule_of_the_registry(which):
     """On a random stream to which classes come by and by. (With a large l2 it is rounding that makes a weight 0.)"""
-    generator, several = np.random.default_rng(5), LEARNERS[which](pure_engine).several
+    generator, several = np.random.default_rng(5), LEARNERS[which](pure_engine).has_class_columns
     error = ROUNDED if which.startswith("adaptive") or "columns" in which else SUMMED
 
     def stream():

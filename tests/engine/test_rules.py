@@ -18,7 +18,7 @@ def test_many_at_once_are_one_by_one(which, engine_in_test):
     """The margins before each, −inf for classes that are yet to come, and what calibrates them."""
     one, many = (LEARNERS[which](engine_in_test) for _ in range(2))
     vocabulary, X, weights = engine_in_test.Vocabulary(), random_stream(60, 4), np.resize([1.0, 0.0, 2.5], 60)
-    y = np.array([min(i // 7, i % 3) if one.several else i % 3 != 1 for i in range(60)], float)
+    y = np.array([min(i // 7, i % 3) if one.has_class_columns else i % 3 != 1 for i in range(60)], float)
     expected = []
     for x, target, weight in zip(X, y, weights, strict=True):
         margins = one.margins(vocabulary, x)

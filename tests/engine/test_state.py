@@ -239,7 +239,7 @@ def test_every_key_is_that_of_a_feature(which):
 @for_one_of_each
 def test_there_are_as_many_columns_as_there_should_be(which):
     learner, _ = learned(which)
-    for columns in (learner.n_columns - 1, learner.n_columns + 1, 1, 0) if learner.several else ():
+    for columns in (learner.n_columns - 1, learner.n_columns + 1, 1, 0) if learner.has_class_columns else ():
         with pytest.raises(ValueError):
             learner.declaration.check(learner.get_state(), columns=columns)
     state, last = learner.get_state(), learner.n_columns - 1

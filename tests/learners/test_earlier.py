@@ -52,7 +52,7 @@ def test_a_decision_on_one_of_several_classes():
     model = AdaptiveClassifier(threshold=0.9, pos_label="a")
     model.learn_many(X * 9, ["c", "b", "a"] * 9)
     arrays, names, values = model.to_state()
-    assert values["decisions"] == [[None, None]] and model.learner.several
+    assert values["decisions"] == [[None, None]] and model.learner.has_class_columns
     loaded = AdaptiveClassifier.from_state(
         arrays, names, {**values, "labels": ["c", "b", "a"], "decisions": [["a", None]]}
     )

@@ -80,8 +80,8 @@ def test_a_lesson_is_what_the_probability_lacked():
         margin = learning.model.decision_function_one(text) if i > 20 else 0.0
         is_certain = i > 20 and (margin if label == learning.model.pair[1] else -margin) > 5.0
         learning.learn([(text, label)], [i])
-        assert learning.ids.lesson(i) == (0.0 if is_certain else pytest.approx(lacking, rel=0.03, abs=1e-4)) or i < 2
-    assert learning.ids.lesson("never seen") is None
+        assert learning.ids.surprise(i) == (0.0 if is_certain else pytest.approx(lacking, rel=0.03, abs=1e-4)) or i < 2
+    assert learning.ids.surprise("never seen") is None
 
 
 def test_a_message_that_is_forgotten_is_new():

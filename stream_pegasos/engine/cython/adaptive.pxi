@@ -63,7 +63,7 @@ cdef class AdaptiveLearner(PairLearner):
             p = find(&self._table, hash_key(keys[i]))
             if p == 0:
                 continue
-            if not self.several:
+            if not self.has_class_columns:
                 out[i, 0] = self._feature_at(p).weight * self._scale(self._feature_at(p).log_ratio)
             else:
                 feature = &self._features()[p]
@@ -82,7 +82,7 @@ cdef class AdaptiveLearner(PairLearner):
         found = {}
         for i in range(e.n):
             key = <int64_t> (e.hashes[i] * INVERSE_MULTIPLIER)
-            if not self.several:
+            if not self.has_class_columns:
                 if self._positions[i]:
                     found[key] = sign * self._found[i].weight * (self._inverse_norm * self._values[i])
                 continue
@@ -109,7 +109,7 @@ cdef class AdaptiveLearner(PairLearner):
             self._problems[i].intercept *= sqrt(share)
         if self._dense.d:
             self._forget_vectors(share)
-        if not self.several:
+        if not self.has_class_columns:
             self._forget_pair(share, evidence)
             return
         self._count_odds()
@@ -125,7 +125,7 @@ cdef class AdaptiveLearner(PairLearner):
 
     def get_state(self, bint lazy=False):
         wait_for(self._guard, self._guard)
-        state = self._state_of_several(lazy) if self.several else {
+        state = self._state_by_class(lazy) if self.has_class_columns else {
             **self._state_of_pair(), **self._state_of_dense(), "evidence": self._evidence, "n_iterations": self.n_iterations,
             **steadiness_of(&self._half_life),
         }
@@ -139,7 +139,7 @@ cdef class AdaptiveLearner(PairLearner):
             yield {"n_taught": n_taught, **dict(zip(adaptive_state.OF_TAUGHT, taught))}
             begin += max(n_features, 1)
 
-    cdef dict _state_of_several(self, bint lazy):
+    cdef dict _state_by_class(self, bint lazy):
         cdef Py_ssize_t n = n_taught_of(&self._columns, self._features(), self._table.n, self._age) if lazy else 0
         taught = self._taught_in_parts
         singles = dict.fromkeys(adaptive_state.OF_COLUMN, records.SINGLE)
@@ -163,7 +163,7 @@ cdef class AdaptiveLearner(PairLearner):
         made_with = self.parameters["reduction"]
         grown = made_with == "two" and driver.has_column_each(state)
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
-        if not self.several:
+        if not self.has_class_columns:
             self._set_pair(state)
             self._set_dense(state)
             return
@@ -196,9 +196,9 @@ cdef class AdaptiveLearner(PairLearner):
         return view._with_problems(self)
 
     cdef void _set_reduction(self, int reduction) noexcept nogil:
-        self._reduction, self.several, self._prior = reduction, reduction != TWO, 0.0
+        self._reduction, self.has_class_columns, self._prior = reduction, reduction != TWO, 0.0
         memset(self._odds, 0, (self._width + SP_LANES) * sizeof(double))  # those of more classes than there are now, too
-        if not self.several:
+        if not self.has_class_columns:
             self._n_problems, self._n_classes, self._known_order[0], self._known_order[1] = 1, 2, 0, 1
 
     cdef int _grow(self, Row* e) noexcept nogil:
@@ -260,7 +260,7 @@ cdef class AdaptiveLearner(PairLearner):
         cdef double squares
         if sp_reserve(&self._values, &self._values_capacity, e.n, sizeof(double)) < 0:
             return NO_MEMORY
-        if not self.several:
+        if not self.has_class_columns:
             return self._score_pair(e)
         if sp_reserve(&self._positions, &self._positions_capacity, e.n, sizeof(Py_ssize_t)) < 0:
             return NO_MEMORY
@@ -305,7 +305,7 @@ cdef class AdaptiveLearner(PairLearner):
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         cdef const int64_t* classes
         cdef Py_ssize_t i, n = 1, n_known = self._n_problems, n_classes = self._n_classes
-        cdef int64_t one = <int64_t> y if self.several else y > 0.0
+        cdef int64_t one = <int64_t> y if self.has_class_columns else y > 0.0
         cdef bint near
         cdef double rate = 0.0, loss, slope, confidence_intercept, confidence_slope
         weight = min(weight, LARGEST_EXAMPLE)
@@ -332,20 +332,20 @@ cdef class AdaptiveLearner(PairLearner):
         self._find_signs(classes, n)
         near = self._find_gradients(weight)
         # The last that may fail. Only classes were added yet, which is undone.
-        if (near and self.several and self._make_room_to_step(e, n) < 0) or (
+        if (near and self.has_class_columns and self._make_room_to_step(e, n) < 0) or (
             (self._dense.d or e.n_dimensions) and self._make_dense(e) < 0
         ):
             while self._n_classes > n_classes:
                 self._remove_class()
             return NO_MEMORY
-        if self.several or self._dense.d:
+        if self.has_class_columns or self._dense.d:
             self._predict()
         if self._dense.d:
             self._learn_vector(e, classes, n, n_known, weight)
-        if self.several:
+        if self.has_class_columns:
             rate = self._learning_rate * sqrt(2.0 * min(max(self._slope, LEAST_SLOPE), MOST_SLOPE))
             slope, confidence_intercept, confidence_slope = self._slope, self._confidence_intercept, self._confidence_slope
-            loss = self._calibrate_problems(one, min(weight, LARGEST_LESSON))
+            loss = self._calibrate_problems(one, min(weight, LARGEST_CALIBRATION_WEIGHT))
             if self._n_problems > n_known:  # no probability could have told a class that is new
                 self._slope = slope
                 if n_known == 2:
@@ -354,14 +354,14 @@ cdef class AdaptiveLearner(PairLearner):
             if self._dense.d:
                 probability = self._probability(self._margins[0])
             else:
-                self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
+                self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_CALIBRATION_WEIGHT))
             loss = 1.0 - probability if one else probability
-            self._count_mistake(one, min(weight, LARGEST_LESSON))
+            self._count_mistake(one, min(weight, LARGEST_CALIBRATION_WEIGHT))
         if near:
             encoder._keep(e)
-            if not self.several and self._take_step_of_pair(e, one, weight) < 0:
+            if not self.has_class_columns and self._take_step_of_pair(e, one, weight) < 0:
                 return NO_MEMORY
-            if self.several:
+            if self.has_class_columns:
                 self._take_step(e, classes, n, weight, rate)
         self._end_example(loss)
         return 0

@@ -46,7 +46,7 @@ cdef class PairLearner(ReductionLearner):
 
     def mistakes(self):
         wait_for(self._guard, self._guard)
-        if self.several:
+        if self.has_class_columns:
             return {}
         sizes = [np.array([self._sizes[sign][i] for i in range(N_MISTAKES)]) for sign in range(2)]
         return dict(zip(mistakes.COUNTS, (self._n_newest[0], self._n_newest[1], *sizes)))

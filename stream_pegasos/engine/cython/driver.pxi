@@ -62,7 +62,7 @@ cdef class Learner:
     """The driver. A rule is a subclass: `_find_margins` finds the margins of an example, and `_learn` takes in the one met."""
 
     cdef readonly dict parameters
-    cdef readonly bint several  # whether each class has a column; two may share one, whose mirror is class 0
+    cdef readonly bint has_class_columns  # whether each class has a column; two may share one, whose mirror is class 0
     cdef double _slope, _calibration_squares
     cdef double _confidence_intercept, _confidence_slope
     cdef double _confidence_intercept_squares, _confidence_slope_squares
@@ -86,7 +86,7 @@ cdef class Learner:
 
     cdef Py_ssize_t _n_classes_for(self, y) except -1:
         """How many classes there are once these are learned."""
-        cdef Py_ssize_t n_classes = self._n_columns() if self.several else 2
+        cdef Py_ssize_t n_classes = self._n_columns() if self.has_class_columns else 2
         return n_classes if y is None or not len(y) else max(n_classes, <Py_ssize_t> int(y.max()) + 1)
 
     cdef int _grow(self, Row* e) noexcept nogil:
@@ -115,7 +115,7 @@ cdef class Learner:
 
     cdef Learner _as_view(self, Learner of):
         """Take over what all kinds of learners predict with."""
-        self._is_view, self.several = True, of.several
+        self._is_view, self.has_class_columns = True, of.has_class_columns
         self._slope, self._confidence_intercept = of._slope, of._confidence_intercept
         self._confidence_slope = of._confidence_slope
         return self
@@ -131,7 +131,7 @@ cdef class Learner:
 
     def grow(self):
         wait_for(self._guard, self._guard)
-        if not self.several:
+        if not self.has_class_columns:
             check_status(self._grow(NULL))
 
     # What drives it.
@@ -155,13 +155,13 @@ cdef class Learner:
     @cython.final
     cdef _expand_pair(self, numbers):
         """The numbers of classes, given those of columns in the last dimension."""
-        return numbers if self.several else np.concatenate((0.0 - numbers, numbers), axis=-1)
+        return numbers if self.has_class_columns else np.concatenate((0.0 - numbers, numbers), axis=-1)
 
     @cython.final
     cdef double _sign_of(self, Py_ssize_t* number):
         """The sign that a class has in its column, whose number takes the place of the one given."""
-        cdef double sign = 1.0 if self.several or number[0] else -1.0
-        if not self.several:
+        cdef double sign = 1.0 if self.has_class_columns or number[0] else -1.0
+        if not self.has_class_columns:
             number[0] = 0
         return sign
 
@@ -179,7 +179,7 @@ cdef class Learner:
         cdef Py_ssize_t c
         cdef double[::1] out
         self._score_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._counts_unknown))
-        if not self.several:
+        if not self.has_class_columns:
             return [0.0 - self._margins[0], self._margins[0]]
         margins = np.empty(self._n_columns())
         out = margins
@@ -195,7 +195,7 @@ cdef class Learner:
     cdef inline Py_ssize_t _largest(self) noexcept nogil:
         """The class with the largest margin, of the current example; -1 where there is none."""
         cdef Py_ssize_t c, best = -1
-        if not self.several:
+        if not self.has_class_columns:
             return self._margins[0] > 0.0
         for c in range(self._n_columns()):
             if self._margins[c] > (-INFINITY if best < 0 else self._margins[best]):
@@ -213,9 +213,9 @@ cdef class Learner:
         cdef int status
         if weight == 0.0:
             return 0
-        if not self.several and y != 2.0:
+        if not self.has_class_columns and y != 2.0:
             return self._learn(encoder, e, probability, 2.0 * y - 1.0, weight) if y == 0.0 or y == 1.0 else NO_CLASS
-        if not self.several:
+        if not self.has_class_columns:
             status = self._grow(e)
             if status == 0:
                 status = self._find_margins(e)
@@ -240,7 +240,7 @@ cdef class Learner:
         try:
             check_status(self._find_margins(e))
             check_status(
-                self._learn_scored(encoder, e, 0.0 if self.several else self._probability(self._margins[0]), y, weight)
+                self._learn_scored(encoder, e, 0.0 if self.has_class_columns else self._probability(self._margins[0]), y, weight)
             )
             if weight != 0.0 and not self._counts_unknown:
                 encoder._keep(e)
@@ -318,11 +318,11 @@ cdef class Learner:
         """Write down what is found of the current example, −∞ for classes to come; where two share a column, also give the
         probability of class 1.
         """
-        cdef Py_ssize_t c, n = self._n_columns() if self.several else 2
+        cdef Py_ssize_t c, n = self._n_columns() if self.has_class_columns else 2
         self._note_calibration(calibrated)
         for c in range(n, n_classes):
             margins[c] = -INFINITY
-        if not self.several:
+        if not self.has_class_columns:
             margins[0], margins[1] = 0.0 - self._margins[0], self._margins[0]
             return self._probability(self._margins[0])
         memcpy(margins, self._margins, n * sizeof(double))
@@ -330,7 +330,7 @@ cdef class Learner:
 
     @cython.final
     cdef inline void _note_calibration(self, double* found) noexcept nogil:
-        if self.several:
+        if self.has_class_columns:
             found[0], found[1], found[2] = self._slope, self._confidence_intercept, self._confidence_slope
         else:  # the margins of both classes are twice as far apart as their column says
             found[0], found[1], found[2] = max(self._slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0

@@ -48,8 +48,8 @@ cdef class PegasosLearner(Learner):
         self._average_from, self._average_by_t = average_from, average_by_t
         self._max_features = max_features
         self._reduction = pegasos.REDUCTIONS.index(reduction)
-        self.several = reduction != "two"
-        self.weights = WeightDict(average_from > 0, 0 if self.several else 1)
+        self.has_class_columns = reduction != "two"
+        self.weights = WeightDict(average_from > 0, 0 if self.has_class_columns else 1)
         self._guard = self.weights._guard
         if self._make_room(self.weights._width) < 0:
             raise MemoryError
@@ -111,7 +111,7 @@ cdef class PegasosLearner(Learner):
 
     def get_state(self, bint lazy=False):
         state = self.weights.get_state(lazy) | self._calibration()
-        if self.several:
+        if self.has_class_columns:
             state |= self._confidence()
         state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS), ("n_iterations", "n_buffered"))
         buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
@@ -121,7 +121,7 @@ cdef class PegasosLearner(Learner):
         self.weights.set_state(state)
         self._set_calibration(state)
         if self.parameters["reduction"] == "two":
-            self._reduction, self.several = (OVR, True) if driver.has_column_each(state) else (TWO, False)
+            self._reduction, self.has_class_columns = (OVR, True) if driver.has_column_each(state) else (TWO, False)
         if self._make_room(self.weights._width) < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
         self._buffer_size = len(state["buffer_keys"])
@@ -199,7 +199,7 @@ cdef class PegasosLearner(Learner):
         self._buffer_size = 2 * n
         self._steps[1] = self._steps[0]
         self._halve_slope()
-        self._reduction, self.several = OVR, True
+        self._reduction, self.has_class_columns = OVR, True
         if e != NULL and self._intercept_scaling != 0.0:
             e.n -= 1  # `_find_margins`, which follows, adds the intercept again
         return 0
@@ -210,7 +210,7 @@ cdef class PegasosLearner(Learner):
         """Where columns of a matrix come again and again, have the weights by column; not where a third class may come,
         as `_mirror` does not know these.
         """
-        if self.several or n_classes > 2 or self._batch_size > 1 or self._max_features:
+        if self.has_class_columns or n_classes > 2 or self._batch_size > 1 or self._max_features:
             return 0
         if isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
             if self.weights._begin_by_column((<Rows> encoder)._most + 1) < 0:
@@ -230,7 +230,7 @@ cdef class PegasosLearner(Learner):
             e.n = n + 1
         if self.weights._by_column == NULL and self.weights._find(e) < 0:
             return NO_MEMORY
-        if self.several:
+        if self.has_class_columns:
             self._score_columns(e)
         else:
             self._score(e)
@@ -267,20 +267,20 @@ cdef class PegasosLearner(Learner):
         cdef Py_ssize_t c, number = <Py_ssize_t> y
         cdef Steps* its
         cdef bint violates
-        if self.several and not 0 <= number <= self.weights.n_columns:
+        if self.has_class_columns and not 0 <= number <= self.weights.n_columns:
             return NO_CLASS
         if self.weights._by_column == NULL and self._reserve(e) < 0:
             return NO_MEMORY
-        if self.several and number == self.weights.n_columns:
+        if self.has_class_columns and number == self.weights.n_columns:
             if self._add_column() < 0:
                 return NO_MEMORY
             self._margins[number] = self._current[number] = 0.0
             self.weights._find(e)
-        if self.several:
-            self._calibrate_class(number, self._margins, self._margins, self._probabilities, min(weight, LARGEST_LESSON))
-            self._learn_confidence(self._probabilities, self._n_columns(), number, min(weight, LARGEST_LESSON))
+        if self.has_class_columns:
+            self._calibrate_class(number, self._margins, self._margins, self._probabilities, min(weight, LARGEST_CALIBRATION_WEIGHT))
+            self._learn_confidence(self._probabilities, self._n_columns(), number, min(weight, LARGEST_CALIBRATION_WEIGHT))
         else:
-            self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_LESSON))
+            self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_CALIBRATION_WEIGHT))
         violates = self._find_violations(number)
         for c in range(self.weights.n_columns):
             its = &self._steps[c]
@@ -301,7 +301,7 @@ cdef class PegasosLearner(Learner):
                 if c != y and (rival < 0 or self._current[c] > self._current[rival]):
                     rival = c
                 continue
-            sign = <double> y if not self.several else 1.0 if c == y else -1.0
+            sign = <double> y if not self.has_class_columns else 1.0 if c == y else -1.0
             if sign * self._current[c] < 1.0:
                 self._signs[c], violates = sign, True
         if rival >= 0 and self._current[y] - self._current[rival] < 1.0:
@@ -368,7 +368,7 @@ cdef class PegasosLearner(Learner):
 
     cdef int _reserve(self, const Row* e) noexcept nogil:
         """Have room for what learning an example may add, before anything changes."""
-        cdef Py_ssize_t n_columns = self.weights.n_columns + 1 if self.several else 1
+        cdef Py_ssize_t n_columns = self.weights.n_columns + 1 if self.has_class_columns else 1
         if self._batch_size == 1:
             return make_room_for(&self.weights._table, e)
         if self._reserve_buffer(self._buffer_size + n_columns * e.n) < 0:

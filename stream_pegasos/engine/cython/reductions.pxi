@@ -130,7 +130,7 @@ cdef class ReductionLearner(Learner):
         return self._as_view(of)
 
     cdef Py_ssize_t _n_columns(self) noexcept nogil:
-        return self._n_classes if self.several else 1
+        return self._n_classes if self.has_class_columns else 1
 
     cdef Py_ssize_t _n_classes_for(self, y) except -1:
         if self._reduction == MULTILABEL and y is not None and len(y):
@@ -208,7 +208,7 @@ cdef class ReductionLearner(Learner):
             return sp_reserve_rows(&self._dense, n_rows, self._n_classes)
         if sp_make_dense(&self._dense, e.n_dimensions, n_rows, self._n_classes, FIRST_JOINT_WEIGHTS) < 0:
             return -1
-        if not self.several:
+        if not self.has_class_columns:
             self._slope = 1.0  # from now on the weights of margins make log-odds of them
         self._score_vector(e)
         return 0
@@ -216,7 +216,7 @@ cdef class ReductionLearner(Learner):
     @cython.final
     cdef void _learn_vector(self, const Row* e, const int64_t* classes, Py_ssize_t n, Py_ssize_t n_known, double weight) noexcept nogil:
         """Learn what the vector of a message of these classes tells; the first problems were known before."""
-        weight = min(weight, LARGEST_LESSON)
+        weight = min(weight, LARGEST_CALIBRATION_WEIGHT)
         if n_known == self._n_problems or self._reduction == MULTILABEL:
             self._learn_joint(n_known, weight)
         if self._dense.has_vector:

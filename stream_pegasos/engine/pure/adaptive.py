@@ -45,7 +45,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     slopes,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.engine.pure.driver import LARGEST_LESSON, ScoredExample, has_column_each, sigmoid
+from stream_pegasos.engine.pure.driver import LARGEST_CALIBRATION_WEIGHT, ScoredExample, has_column_each, sigmoid
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.half_life import HalfLife
 from stream_pegasos.engine.pure.mistakes import Mistakes
@@ -101,8 +101,8 @@ class AdaptiveLearner(ScaledLearner):
         self._features: dict[int, Feature] = {}
         self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
         # A column for each problem: intercept and offset, each with its sum of squared gradients.
-        self._problems = np.zeros((len(OF_PROBLEM), 0 if self.several else 1))
-        self._class_counts = np.zeros(0 if self.several else 2)
+        self._problems = np.zeros((len(OF_PROBLEM), 0 if self.has_class_columns else 1))
+        self._class_counts = np.zeros(0 if self.has_class_columns else 2)
         self._n_examples = 0.0  # as evidence
         self._prior = 0.0  # the log-count ratio of all examples, with two classes
         self._mistakes = Mistakes()
@@ -111,9 +111,9 @@ class AdaptiveLearner(ScaledLearner):
 
     def _set_reduction(self, reduction: str) -> None:
         self._reduction, self.declaration = reduction, declared(reduction, self.growing_half_life)
-        self.several, self._is_ordinal = reduction != "two", reduction == "ordinal"
+        self.has_class_columns, self._is_ordinal = reduction != "two", reduction == "ordinal"
         self._shares_weights = reduction in OF_ONE_WEIGHT
-        n = 0 if self.several else 2  # two classes have both columns from the start
+        n = 0 if self.has_class_columns else 2  # two classes have both columns from the start
         self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
         self._known_order: list[int] = [*range(n)]  # the classes met, in order
 
@@ -123,7 +123,7 @@ class AdaptiveLearner(ScaledLearner):
 
     @property
     def n_columns(self) -> int:
-        return len(self._class_counts) if self.several else 1
+        return len(self._class_counts) if self.has_class_columns else 1
 
     @property
     def intercept(self) -> Floats:
@@ -138,12 +138,12 @@ class AdaptiveLearner(ScaledLearner):
         """The histogram of the newest margins on the wrong side, and the number of examples; only for a pair of
         classes.
         """
-        return {} if self.several else self._mistakes.get_state()
+        return {} if self.has_class_columns else self._mistakes.get_state()
 
     def _found(self, keys: Iterable[int]) -> tuple[list[Feature], Floats]:
         """The features, and the arrays of all their columns: weights, squares, counts."""
         features = [self._features.get(key, self._unknown) for key in keys]
-        if not self.several:
+        if not self.has_class_columns:
             return features, np.array([feature.known for feature in features]).reshape(-1, 3, 2).swapaxes(0, 1)
         known_counts = np.zeros((3, len(features), max(len(self._class_counts), int(self._shares_weights))))
         for i, feature in enumerate(features):
@@ -163,7 +163,7 @@ class AdaptiveLearner(ScaledLearner):
         smoothing = self.smoothing * self._evidence * emphasis * emphasis
         if not smoothing or not self._problems.size:
             return np.zeros(len(totals))
-        if not self.several:  # a difference: if the classes are exchanged, only its sign changes
+        if not self.has_class_columns:  # a difference: if the classes are exchanged, only its sign changes
             return np.array(np.log(counts[:, 1] + smoothing) - np.log(counts[:, 0] + smoothing))
         n_above = self._class_counts
         if self._is_ordinal:  # counts of the classes above each problem
@@ -178,7 +178,7 @@ class AdaptiveLearner(ScaledLearner):
         return np.array(largest_ratios.clip(0.0, LARGEST_LOG_RATIO))
 
     def _find_prior(self) -> None:
-        if not self.several:
+        if not self.has_class_columns:
             (self._prior,) = self._log_ratios(np.zeros(1), self._class_counts[np.newaxis]).tolist()
 
     def _n_classes_for(self, y: Floats | None) -> int:
@@ -226,12 +226,12 @@ class AdaptiveLearner(ScaledLearner):
         is_near = signs * margins <= shares * self.largest_margin
         gradients = np.where(is_near, -signs * slopes(signs * margins, self.hinge) * weight, 0.0)
         rate = self.learning_rate
-        if self.several:
+        if self.has_class_columns:
             rate *= math.sqrt(2.0 * min(max(self.calibration.slope, LEAST_SLOPE), MOST_SLOPE))
         confidence_in = self._learn_vector(scored.row.vector, margins, holds, n_known, weight)
         slope, confidence = self.calibration.slope, self.calibration.confidence
-        loss = self._calibrate(margins, holds, classes, min(weight, LARGEST_LESSON), confidence_in)
-        if self.several and len(holds) > n_known:  # no probability can foresee a new class
+        loss = self._calibrate(margins, holds, classes, min(weight, LARGEST_CALIBRATION_WEIGHT), confidence_in)
+        if self.has_class_columns and len(holds) > n_known:  # no probability can foresee a new class
             self.calibration.slope = slope
             self.calibration.confidence = confidence if n_known == 2 else self.calibration.confidence
         if is_near.any():
@@ -250,7 +250,7 @@ class AdaptiveLearner(ScaledLearner):
 
     def _class_numbers(self, y: float) -> list[int]:
         if self._reduction != "multilabel":
-            return [int(y if self.several else y > 0.0)]
+            return [int(y if self.has_class_columns else y > 0.0)]
         starts, numbers = self.sets
         set_numbers: list[int] = numbers[starts[int(y)] : starts[int(y) + 1]].tolist()
         return set_numbers
@@ -278,7 +278,7 @@ class AdaptiveLearner(ScaledLearner):
         """Learn from the vector of a message. Return the joined log-odds from before, `None` without vectors."""
         if self._dense is None and len(vector):
             self._dense = DenseBlock.of(self._reduction, len(vector), len(self._class_counts))
-            if not self.several:
+            if not self.has_class_columns:
                 self.calibration.slope = 1.0  # from now on the joint weights turn margins into log-odds
         if self._dense is None:
             return None
@@ -288,7 +288,7 @@ class AdaptiveLearner(ScaledLearner):
         x = dense.direction(vector)
         vector_score = np.broadcast_to(dense.margins(x), of_features.shape)
         joined = dense.joined(of_features, vector_score)
-        weight = min(weight, LARGEST_LESSON)
+        weight = min(weight, LARGEST_CALIBRATION_WEIGHT)
         if len(of_features) == n_known or self._reduction == "multilabel":
             dense.learn_joint(of_features[:n_known], vector_score[:n_known], holds[:n_known], weight)
         dense.learn(vector, x, of_features, holds, self._known_order, weight)
@@ -300,7 +300,7 @@ class AdaptiveLearner(ScaledLearner):
         """Take one step on the log loss of the class, or of each problem. With vectors, the `joined` log-odds predict.
         Return the error before the step: one minus the probability of the class, or the sum of the problems' errors.
         """
-        if not self.several:
+        if not self.has_class_columns:
             (margin,), y = (margins if joined is None else joined).tolist(), 1.0 if holds[0] else -1.0
             probability = self.calibration.probability(margin)
             if joined is None:
@@ -330,11 +330,11 @@ class AdaptiveLearner(ScaledLearner):
         self, row: Row, values: Floats, gradients: Floats, classes: list[int], counted: float, rate: float
     ) -> None:
         """G ← G + g², w ← w − η g / √G"""
-        fading = 0.0 if self.several else EMPHASIS * EMPHASIZED / (EMPHASIZED + self._n_iterations)
+        fading = 0.0 if self.has_class_columns else EMPHASIS * EMPHASIZED / (EMPHASIZED + self._n_iterations)
         emphasis = 1.0 + fading * (0.0 if row.is_even else unevenness(row.values))
         rate *= emphasis
         self._n_examples += counted
-        for number in classes if self.several else ():
+        for number in classes if self.has_class_columns else ():
             if (
                 0.0 < self._class_counts[number] <= 2.5 * counted
             ):  # its second or third example: the label is no mistake
@@ -353,7 +353,7 @@ class AdaptiveLearner(ScaledLearner):
         keys = [key for key, is_there in zip(row.keys, has.tolist(), strict=True) if is_there]
         features, (weights, squares, counts) = self._found(keys)
         gradients = np.outer(values[has], gradients)
-        first, least = (FIRST_SQUARES, 0.0) if self.several else (0.0, LEAST_SQUARES)
+        first, least = (FIRST_SQUARES, 0.0) if self.has_class_columns else (0.0, LEAST_SQUARES)
         new_squares = squares + self._evidence * (gradients * gradients)
         moved = (gradients != 0.0) & (new_squares > least)
         squares[moved] = new_squares[moved]
@@ -368,7 +368,7 @@ class AdaptiveLearner(ScaledLearner):
         for key, log_ratio, total, of_feature in zip(
             keys, log_ratios.tolist(), totals.tolist(), known_counts, strict=True
         ):
-            if self.several:
+            if self.has_class_columns:
                 classes = np.flatnonzero(of_feature.any(axis=0))
                 self._features[key] = Feature(log_ratio, total, classes, of_feature[:, classes])
             else:
@@ -401,13 +401,13 @@ class AdaptiveLearner(ScaledLearner):
             "evidence": self._evidence,
             "n_iterations": self._n_iterations,
             **self._half_life.get_state(),
-            **self.calibration.get_state(self.several),
+            **self.calibration.get_state(self.has_class_columns),
             **({} if self._dense is None else self._dense.get_state()),
         }
         features = [*self._features.values()]
         keys = np.fromiter(self._features, np.int64, len(features))
         log_ratios = np.array([feature.log_ratio for feature in features], np.float64)
-        if not self.several:
+        if not self.has_class_columns:
             _, (weights, squares, counts) = self._found(self._features)
             of_features = weights[:, 0], log_ratios, squares[:, 0], counts[:, 1], counts[:, 0]
             (weight, square), (negatives, positives) = self._problems[:2, 0].tolist(), self._class_counts.tolist()
@@ -442,10 +442,10 @@ class AdaptiveLearner(ScaledLearner):
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self._half_life.set_state(state)
         self.calibration.set_state(state)
-        n_classes = len(state["class_counts"]) if self.several else 2
+        n_classes = len(state["class_counts"]) if self.has_class_columns else 2
         self._dense = DenseBlock.from_state(self._reduction, state, n_classes) if "vector_mean" in state else None
-        self._prior = 0.0 if self.several else state["intercept_log_ratio"]
-        if not self.several:
+        self._prior = 0.0 if self.has_class_columns else state["intercept_log_ratio"]
+        if not self.has_class_columns:
             self._mistakes.set_state(state)
             state = in_columns(state, np.array([1.0, 0.0]))
         ends = np.cumsum(state["n_taught"])[:-1]

@@ -39,7 +39,7 @@ SMALLEST_GRADIENT, LARGEST_GRADIENT = 1e-100, 1e100
 SMALLEST_SLOPE, LARGEST_SLOPE = 1e-200, 1e200
 
 # For the calibration and the dense block, no example counts more than this many of weight 1.
-LARGEST_LESSON = 1e3
+LARGEST_CALIBRATION_WEIGHT = 1e3
 # The step size of the confidence, and its smallest slope.
 CONFIDENCE_RATE = 0.3
 LEAST_CONFIDENCE_SLOPE = 0.05
@@ -200,7 +200,7 @@ class Learner:
     )
     declaration: Declaration
     max_features: int  # 0 for no limit
-    several = False  # whether each class has a column; a rule of one column takes y as −1 or 1
+    has_class_columns = False  # whether each class has a column; a rule of one column takes y as −1 or 1
 
     def __init_subclass__(cls, is_rule: bool = True) -> None:
         if is_rule:
@@ -288,7 +288,7 @@ class Learner:
 
     def grow(self) -> None:
         """Give each of two classes that share a column its own. All scores stay the same, up to rounding."""
-        if not self.several:
+        if not self.has_class_columns:
             self.set_state(self.split_pair_columns(self.get_state()))
 
     @property
@@ -297,7 +297,7 @@ class Learner:
         the slope is halved.
         """
         slope, confidence = self.calibration.slope, self.calibration.confidence
-        return (slope, *confidence) if self.several else (max(slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0)
+        return (slope, *confidence) if self.has_class_columns else (max(slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0)
 
     def margins(self, encoder: Encoder, x: object) -> Margins:
         """The margins of an example, by class; an array if there are several columns."""
@@ -305,22 +305,22 @@ class Learner:
             scored = self._scored(encoder, encoder.row(x, self.counts_unknown))
             if self.counts_unknown:
                 encoder.forget_newest()
-        return np.array(scored.margins, np.float64) if self.several else self._class_margins(scored)
+        return np.array(scored.margins, np.float64) if self.has_class_columns else self._class_margins(scored)
 
     def predict(self, encoder: Encoder, x: object) -> int:
         margins = self.margins(encoder, x)
         return int(np.argmax(margins)) if len(margins) and max(margins) > -math.inf else -1
 
     def _class_margins(self, scored: ScoredExample) -> list[float]:
-        return scored.margins if self.several else [0.0 - scored.margins[0], scored.margins[0]]
+        return scored.margins if self.has_class_columns else [0.0 - scored.margins[0], scored.margins[0]]
 
     def _expand_pair(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers of classes, given the numbers of columns in the last dimension."""
-        return numbers if self.several else np.concatenate((0.0 - numbers, numbers), axis=-1)
+        return numbers if self.has_class_columns else np.concatenate((0.0 - numbers, numbers), axis=-1)
 
     def _signed_column(self, number: int) -> tuple[int, float]:
         """The column of a class, and its sign there."""
-        return (number, 1.0) if self.several else (0, 1.0 if number else -1.0)
+        return (number, 1.0) if self.has_class_columns else (0, 1.0 if number else -1.0)
 
     def learn(self, encoder: Encoder, x: object, y: float, weight: float) -> bool:
         """Learn one example. Return whether the encoder should forget names."""
@@ -383,7 +383,7 @@ class Learner:
 
     def _learn_scored(self, encoder: Encoder, row: Row, scored: ScoredExample, y: float, weight: float) -> None:
         """Learn an example. One of weight 0 changes nothing, counts nowhere and leaves no name."""
-        if weight and not self.several:
+        if weight and not self.has_class_columns:
             if y not in (0.0, 1.0, 2.0):
                 raise IndexError("y is the number of no class")
             if y == 2.0:
@@ -395,7 +395,7 @@ class Learner:
             encoder.forget_newest()
 
     def _n_classes_for(self, y: NDArray[np.float64] | None) -> int:
-        n_classes = self.n_columns if self.several else 2
+        n_classes = self.n_columns if self.has_class_columns else 2
         return n_classes if y is None or not len(y) else max(n_classes, int(y.max()) + 1)
 
     @contextlib.contextmanager

@@ -17,7 +17,7 @@ from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.driver import (
     CALIBRATION,
     CONFIDENCE,
-    LARGEST_LESSON,
+    LARGEST_CALIBRATION_WEIGHT,
     SMALLEST_SLOPE,
     Calibration,
     Learner,
@@ -75,7 +75,7 @@ def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
 
 
 @dataclass
-class Column(WeightDict):
+class WeightVector(WeightDict):
     """A weight vector, its number of steps, and the buffer for the next step."""
 
     n_iterations: int = 0
@@ -86,7 +86,7 @@ class Column(WeightDict):
 class Batch(NamedTuple):
     """The examples of one step of a column."""
 
-    column: Column
+    column: WeightVector
     cyx: list[tuple[int, float]]  # of the violating examples: key and c·y·x
     k: int
 
@@ -113,17 +113,17 @@ class PegasosLearner(Learner):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self._set_several(self.reduction != "two")
-        self._columns: list[Column] = []
+        self._set_class_columns(self.reduction != "two")
+        self._columns: list[WeightVector] = []
         self._known: dict[int, None] = {}  # the features with a weight in some column
-        if not self.several:
+        if not self.has_class_columns:
             self.add_column()
 
     def __len__(self) -> int:
         return len(self._known) - (INTERCEPT in self._known)
 
-    def _set_several(self, has_columns: bool) -> None:
-        self.several = has_columns
+    def _set_class_columns(self, has_columns: bool) -> None:
+        self.has_class_columns = has_columns
         reduction = "ovr" if has_columns and self.reduction == "two" else self.reduction
         self.declaration = declared(self.batch_size, self.average_from > 0, reduction)
 
@@ -166,7 +166,7 @@ class PegasosLearner(Learner):
         return {key: sign * row.factor * value * self._columns[column].get(key) for key, value in pairs}
 
     def add_column(self) -> None:
-        column = Column(self.average_from > 0)
+        column = WeightVector(self.average_from > 0)
         if self.reduction == "crammer_singer" and self._columns:
             column.n_iterations, column.n_buffered = self._columns[0].n_iterations, self._columns[0].n_buffered
         self._columns.append(column)
@@ -176,13 +176,13 @@ class PegasosLearner(Learner):
         return ScoredExample(row, [column.predict(row) for column in self._columns])
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
-        if self.several and y == self.n_columns:
+        if self.has_class_columns and y == self.n_columns:
             self.add_column()
             scored.margins.append(0.0)
-        if self.several:
-            self.calibration.learn_class(scored.margins, int(y), min(weight, LARGEST_LESSON))
+        if self.has_class_columns:
+            self.calibration.learn_class(scored.margins, int(y), min(weight, LARGEST_CALIBRATION_WEIGHT))
         else:
-            self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_LESSON))
+            self.calibration.learn(scored.margins[0], y, min(weight, LARGEST_CALIBRATION_WEIGHT))
         row, violators = scored.row, []
         for sign in self._violated(row, y):
             pairs = zip(row.keys, row.values, strict=True) if sign else ()
@@ -201,7 +201,7 @@ class PegasosLearner(Learner):
     def flush(self) -> None:
         self._step_from_buffers([column for column in self._columns if column.n_buffered])
 
-    def _step_from_buffers(self, columns: list[Column]) -> None:
+    def _step_from_buffers(self, columns: list[WeightVector]) -> None:
         batches = [Batch(column, column.buffer, column.n_buffered) for column in columns]
         for column in columns:
             column.buffer, column.n_buffered = [], 0
@@ -217,7 +217,7 @@ class PegasosLearner(Learner):
             if rival != of_class and margins[of_class] - margins[rival] < 1.0:
                 signs[of_class], signs[rival] = 1.0, -1.0
             return signs
-        signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)] if self.several else [y]
+        signs = [1.0 if column == y else -1.0 for column in range(self.n_columns)] if self.has_class_columns else [y]
         return [sign if sign * margin < 1.0 else 0.0 for sign, margin in zip(signs, margins, strict=True)]
 
     def step(self, batches: list[Batch]) -> None:
@@ -244,9 +244,9 @@ class PegasosLearner(Learner):
             if 0 < self.average_from <= column.n_iterations:
                 column.accumulate(column.n_iterations if self.average_by_t else 1.0)
 
-    def _rescale(self, column: Column, factor: float) -> None:
+    def _rescale(self, column: WeightVector, factor: float) -> None:
         column.rescale(factor)
-        if not self.several and not column.v:
+        if not self.has_class_columns and not column.v:
             self._known = {}
 
     def get_state(self, lazy: bool = False) -> State:
@@ -259,17 +259,17 @@ class PegasosLearner(Learner):
             "buffer_keys": np.array([key for key, _, _ in buffered], np.int64),
             "buffer_columns": np.array([column for _, column, _ in buffered], np.int64),
             "buffer_values": np.array([x for _, _, x in buffered], np.float64),
-            **self.calibration.get_state(self.several),
+            **self.calibration.get_state(self.has_class_columns),
         }
         for name in OF_COLUMN:
-            state[name] = np.array([getattr(column, name) for column in columns], type(getattr(Column, name)))
+            state[name] = np.array([getattr(column, name) for column in columns], type(getattr(WeightVector, name)))
         return {field.name: state[field.name] for field in self.declaration.fields}
 
     def set_state(self, state: State) -> None:
-        self._set_several(self.reduction != "two" or has_column_each(state))
+        self._set_class_columns(self.reduction != "two" or has_column_each(state))
         keys = state["keys"].tolist()
         self._known = dict.fromkeys(keys)
-        self._columns = [Column(self.average_from > 0) for _ in state["scale"]]
+        self._columns = [WeightVector(self.average_from > 0) for _ in state["scale"]]
         for i, column in enumerate(self._columns):
             column.v = dict(zip(keys, state["values"][:, i].tolist(), strict=True))
             column.u = dict(zip(keys, state["sums"][:, i].tolist(), strict=True)) if column.average else {}
