@@ -4,11 +4,11 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 
 | for | `pure/` | `cython/`, included by `compiled.pyx` |
 |---|---|---|
-| the loop over examples, calibration | `driver` | `driver`, `guard`, `threads`; for one example `one_by_one` |
-| messages as hashes and values | `encoders`, `scanner`, `tokens` | `encoders`, `scanner`, `ngrams.h` |
+| the loop over examples, calibration | `driver`, `one_by_one`, `probabilities`, `half_life`, `mistakes` | `driver`, `guard`, `threads`; for one example `one_by_one` |
+| messages as hashes and values | `encoders`, `scanner`, `tokens`, `characters` | `encoders`, `scanner`, `ngrams.h` |
 | hash to record | a dict | `table`; the records as NumPy types: `records.py`, beside this file |
 | Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
-| the adaptive rule | `adaptive`, `adaptive_state` | `adaptive`, `adaptive_pair`, `adaptive_columns`, `reductions` |
+| the adaptive rule | `adaptive`, `adaptive_state`, `scaled` | `adaptive`, `adaptive_pair`, `adaptive_columns`, `reductions` |
 | numbers of a table at one size | `moments` | `moments` |
 | vectors of messages | `dense` | `dense.h`, `vectors` |
 | models of several machines as one | `merging`, beside this file | |

@@ -7,7 +7,8 @@
 | mails | `mail`, `mail_folders`; their order, `mail_arrival`; marks of other programs, `mail_marks` |
 | bytes to lines | `chunks`, `compression`, `encoding`, `lines` |
 | an answer, as a line, a record or JSON | `answer` |
-| live sources and sinks | `sources`, `addresses`, `schemes`, `opening`; `file`, `stdin`, `kafka`, `kafka_group`, `redis` |
+| live sources and sinks: a row a server | `sources`, `addresses`, `schemes`, `opening` |
+| a source or sink each | `file`, `stdin`, `kafka`, `kafka_group`, `redis` |
 | late labels; the stream that needs no file | `join`, `synthetic` |
 """
 
