@@ -4,7 +4,8 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 
 | for | `pure/` | `cython/`, included by `compiled.pyx` |
 |---|---|---|
-| the loop over examples, calibration | `driver`, `one_by_one`, `probabilities`, `half_life`, `mistakes` | `driver`, `guard`, `threads`; for one example `one_by_one` |
+| the loop over examples, calibration | `driver`, `half_life`, `mistakes` | `driver`, `guard`, `threads` |
+| one example; the margins of many as probabilities | `one_by_one`, `probabilities` | `one_by_one`, `probabilities` |
 | messages as hashes and values | `encoders`, `scanner`, `tokens`, `characters` | `encoders`, `scanner`, `ngrams.h` |
 | hash to record | a dict | `table`; the records as NumPy types: `records.py`, beside this file |
 | Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
