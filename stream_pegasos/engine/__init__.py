@@ -9,7 +9,7 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 | messages as hashes and values | `encoders`, `scanner`, `tokens`, `characters` | `encoders`, `scanner`, `ngrams.h` |
 | hash to record | a dict | `table`; the records as NumPy types: `records.py`, beside this file |
 | Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
-| the adaptive rule | `adaptive`, `scaled` | `adaptive`, `adaptive_pair`, `adaptive_columns` |
+| the adaptive rule | `adaptive` | `adaptive`, `adaptive_pair`, `adaptive_columns` |
 | its state; several classes | `adaptive_state` | `reductions` |
 | numbers of a table at one size | `moments` | `moments` |
 | vectors of messages | `dense` | `dense.h`, `vectors` |

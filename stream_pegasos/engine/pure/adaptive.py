@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,13 @@ from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.adaptive_state import (
     EMPHASIS,
     EMPHASIZED,
+    ENLARGED,
     FIRST_SQUARES,
     LARGEST_EXAMPLE,
     LARGEST_LOG_RATIO,
     LEAST_SCALE,
     LEAST_SLOPE,
+    LEAST_SQUARED_NORM,
     LEAST_SQUARES,
     MOST_SLOPE,
     OF_COLUMN,
@@ -45,16 +48,21 @@ from stream_pegasos.engine.pure.adaptive_state import (
     slopes,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.engine.pure.driver import LARGEST_CALIBRATION_WEIGHT, ScoredExample, has_column_each, sigmoid
+from stream_pegasos.engine.pure.driver import (
+    LARGEST_CALIBRATION_WEIGHT,
+    Learner,
+    ScoredExample,
+    has_column_each,
+    sigmoid,
+)
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.half_life import HalfLife
 from stream_pegasos.engine.pure.mistakes import Mistakes
-from stream_pegasos.engine.pure.scaled import ScaledLearner, logarithms, unevenness
 from stream_pegasos.engine.pure.weights import Row
 
 
 @dataclass(eq=False, repr=False)
-class AdaptiveLearner(ScaledLearner):
+class AdaptiveLearner(Learner):
     """AdaGrad steps on rows whose values are scaled and then divided by their norm, for examples whose y · margin is at
     most `largest_margin`. Evidence halves over `half_life` examples (0 for never), or over more (see `HalfLife`): old
     evidence does not shrink, but each example counts more than the one before.
@@ -82,6 +90,8 @@ class AdaptiveLearner(ScaledLearner):
     steps are larger by an `emphasis`, and ratios are taken with `smoothing` times the square of that factor.
     """
 
+    counts_unknown: ClassVar[bool] = True
+
     learning_rate: float
     hinge: bool
     largest_margin: float
@@ -106,6 +116,7 @@ class AdaptiveLearner(ScaledLearner):
         self._n_examples = 0.0  # as evidence
         self._prior = 0.0  # the log-count ratio of all examples, with two classes
         self._mistakes = Mistakes()
+        self._dense: DenseBlock | None = None  # made when the first vector is learned
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
 
@@ -133,6 +144,42 @@ class AdaptiveLearner(ScaledLearner):
     @property
     def _base(self) -> float:
         return 0.0 if self._shares_weights else -math.log(max(self.n_columns - 1, 1))
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def items(self) -> tuple[NDArray[np.int64], Floats]:
+        keys = np.fromiter(self._features, np.int64, len(self._features))
+        return keys, self.get_weights(keys)
+
+    def get_weights(self, keys: NDArray[np.int64]) -> Floats:
+        scales, weights = self._scales_and_weights(keys.tolist())
+        return self._expand_pair(scales[:, np.newaxis] * weights)
+
+    def contributions(self, encoder: Encoder, x: object, number: int = 0) -> dict[int, float]:
+        row, (column, sign) = encoder.row(x, True), self._signed_column(number)
+        encoder.forget_newest()
+        values, weights = self._values_and_weights(row)
+        products = (sign * values * weights[:, column]).tolist() if column < weights.shape[1] else []
+        return {key: product for key, product in zip(row.keys, products, strict=False) if key in self._features}
+
+    def vector_score(self, encoder: Encoder, x: object, number: int = 0) -> tuple[float, Floats, float]:
+        if self._dense is None:
+            return super().vector_score(encoder, x, number)
+        vector, (column, sign) = encoder.row(x, False).vector, self._signed_column(number)
+        share, factors, constant = self._dense.attribution(vector, column, self.calibration.slope)
+        return share, sign * factors, sign * constant
+
+    def _values_and_weights(self, row: Row) -> tuple[Floats, Floats]:
+        """The scaled values, divided by their norm, and their weights."""
+        scales, weights = self._scales_and_weights(row.keys)
+        values = scales * np.array(row.values, np.float64)
+        squares = float((values * values).sum())
+        if squares < LEAST_SQUARED_NORM:  # so that no square becomes 0
+            values = values * ENLARGED
+            squares = float((values * values).sum())
+        norm = math.sqrt(squares)
+        return (values / norm if norm else np.zeros(len(values))), weights
 
     def mistakes(self) -> State:
         """The histogram of the newest margins on the wrong side, and the number of examples; only for a pair of
@@ -462,3 +509,25 @@ class AdaptiveLearner(ScaledLearner):
             self._known_order = state["order"].tolist()
             if len(self.order) < len(self._known_order):  # a longer order has classes that come later
                 self.order = np.array(self._known_order, np.int64)
+
+
+def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:
+    """The logarithms of the probabilities of ordered classes. `log_odds` has, for each class but the last, the log-odds
+    of a higher class; the probability of a higher class never rises along the order.
+    """
+    result = [0.0] * len(order)
+    above = 1.0
+    for number, odds in zip(order, [*log_odds, -math.inf], strict=False):
+        next_above = min(above, sigmoid(odds)) if odds > -math.inf else 0.0
+        result[number] = math.log(max(above - next_above, 1e-300))
+        above = next_above
+    return result
+
+
+def unevenness(values: Sequence[float]) -> float:
+    """The mean absolute value minus the smallest, divided by the root mean square. Zeros are left out."""
+    sizes = np.abs(np.array([value for value in values if value != 0.0], np.float64))
+    if not len(sizes) or sizes.min() == sizes.max():
+        return 0.0
+    sizes /= sizes.max()
+    return float((sizes - sizes.min()).sum() / math.sqrt(len(sizes) * (sizes * sizes).sum()))
