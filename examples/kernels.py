@@ -1,4 +1,4 @@
-"""A kernel where no plane tells the classes apart, on a stream without end: a budget bounds memory and time."""
+"""A kernel for classes that no plane separates, on an endless stream: a budget limits memory and time."""
 
 import random
 from time import perf_counter
@@ -26,7 +26,7 @@ models = {
     | PegasosClassifier(l2=1e-3),
     "RBF kernel, all kept": KernelPegasosClassifier(l2=1e-3),
     "RBF kernel, 50 kept": KernelPegasosClassifier(l2=1e-3, budget=50),
-    # Any function of two dicts that is a Mercer kernel will do.
+    # A kernel is any function of two dicts that is a Mercer kernel.
     "a kernel of one's own": KernelPegasosClassifier(
         l2=1e-3, budget=50, kernel=lambda a, b: (1.0 + a["x"] * b["x"] + a["y"] * b["y"]) ** 2
     ),

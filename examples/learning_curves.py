@@ -14,7 +14,7 @@ from stream_pegasos.streams import read, synthetic
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("stream", nargs="?", metavar="STREAM", help="a file of messages; the synthetic stream without it")
-parser.add_argument("picture", nargs="?", metavar="PNG", default="learning_curves.png", help="where the picture goes")
+parser.add_argument("picture", nargs="?", metavar="PNG", default="learning_curves.png", help="the file of the picture")
 given = parser.parse_args()
 
 MODELS = {

@@ -1,4 +1,4 @@
-"""Draw how good two models are while the stream goes by; run it again after a change, or in a notebook.
+"""Draw the accuracy of two models along a stream; run it again after a change, or in a notebook.
 
 python examples/live_curve.py [STREAM]
 """

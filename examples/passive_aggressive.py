@@ -1,8 +1,8 @@
 """A learner of one's own, in Python alone: Passive-Aggressive (PA-I) of Crammer et al., 2006, Online
 Passive-Aggressive Algorithms, JMLR 7.
 
-An example whose margin is below 1 moves the weights just so far that its margin becomes 1, but by at most C:
-w ← w + y min(C, loss / ‖x‖²) x. The rule says what is kept and how an example is scored and learned; labels,
+An example with a margin below 1 moves the weights until its margin is 1, but by at most C:
+w ← w + y min(C, loss / ‖x‖²) x. The rule says what the model keeps, and how it scores and learns an example; labels,
 probabilities, weights of examples, files, pipelines and evaluation come from the package.
 
     python passive_aggressive.py [STREAM]
@@ -22,7 +22,7 @@ from stream_pegasos.streams import read, synthetic
 
 
 def plain_dict(row):
-    """The values of an example by the keys of its features; in a row a key may stand twice."""
+    """The values of an example by the keys of its features; a key may be twice in a row."""
     x = {}
     for key, value in zip(row.keys, row.values, strict=True):
         x[key] = x.get(key, 0.0) + row.factor * value
@@ -32,7 +32,7 @@ def plain_dict(row):
 class PassiveAggressiveLearner(Learner, is_rule=False):
     """The rule: a dict of weights."""
 
-    # What a saved model holds; what a file brings is checked by it.
+    # The contents of a saved model; a file is checked against it.
     declaration = Declaration(
         (
             keys("keys", "features"),
@@ -90,7 +90,7 @@ class PassiveAggressiveLearner(Learner, is_rule=False):
 
 
 class PassiveAggressiveClassifier(Classifier):
-    """The estimator: its parameters, which it checks, and its labels."""
+    """The estimator: it checks its parameters, and has the labels."""
 
     capabilities = frozenset(["weights", "explain"])
 

@@ -1,4 +1,4 @@
-"""Batch solvers on sparse matrices: what an online learner is measured against."""
+"""Batch solvers on sparse matrices, for comparison with an online learner."""
 
 import math
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def newton(
         slack = np.maximum(0.0, 1.0 - y * outputs)
         fun = 0.5 * l2 * space.inner(x, x) + float(np.mean(slack**2))
         gradient = space.gradient(x, slack)
-        # The objective curves by λ at least; a square below 0, of no kernel at all, must not pass for the optimum.
+        # The objective curves by λ at least; a square below 0, which no kernel has, must not pass for the optimum.
         gap = abs(space.inner(gradient, gradient)) / (2.0 * l2)
         if nit:
             callback(intermediate_result=optimize.OptimizeResult(x=x, fun=fun))
@@ -118,7 +118,7 @@ class FeatureSpace:
         hessian = LinearOperator(
             (len(w), len(w)), matvec=lambda v: self.l2 * v + scale * (violators.T @ (violators @ v)), dtype=np.float64
         )
-        # However early it stops, this is a direction of descent.
+        # This is a direction of descent even if it stops early.
         direction, _ = cg(hessian, -gradient, rtol=self.rtol, maxiter=1_000)
         return np.asarray(direction)
 
@@ -149,7 +149,7 @@ class KernelSpace:
 
 
 def exact_step(l2: float, along: float, squares: float, slack: Vector, changes: Vector) -> float:
-    """How far to go to the least objective in a direction; 0 where rounding errors leave no way down.
+    """The step to the least objective in a direction; 0 if rounding errors leave no way down.
 
     `along` is ⟨x, direction⟩, `squares` is ‖direction‖², `slack` is 1 − margin, `changes` what a step adds to margins.
     """

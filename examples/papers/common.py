@@ -1,4 +1,4 @@
-"""What the scripts beside it share: their options, the folder of the real streams, tables and figures."""
+"""Shared parts of the scripts in this folder: their options, the folder of the real streams, tables and figures."""
 
 import argparse
 import gzip
@@ -29,7 +29,7 @@ def parser(script: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def find(folder: Path, name: str, options: str = "--data or STREAM_PEGASOS_DATA") -> Path:
-    """The path of a data file; ends the script, saying so, where the file is absent."""
+    """The path of a data file; if it is absent, the script ends with an error."""
     if not (folder / name).is_file():
         print(f"{name} is not in {folder}: name its folder with {options}")
         sys.exit(0)
@@ -89,12 +89,12 @@ def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
     table = Table(*header, title=title, title_justify="left")
     for row in rows:
         table.add_row(*row)
-    # Wide enough for every table, also where the output is a pipe, so that no cell is cut.
+    # The width fits every table, also in a pipe, so that no cell is cut.
     Console(width=120).print(table)
 
 
 def save_figure(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=80)
-    # Curves need no more colours than a palette holds, and the file becomes a third as large.
+    # A palette has enough colours for curves, and makes the file a third as large.
     Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
     print(f"figure: {path}")

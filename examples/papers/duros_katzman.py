@@ -5,9 +5,9 @@ the Rotten Tomatoes phrases (Pang and Lee, ACL 2005; labelled by Socher et al., 
 
     python examples/papers/duros_katzman.py [--small] [--data FOLDER] [--figure PNG]
 
-Accuracy in ten rounds that each hold out 10 %, on bags of words that say which words a phrase has, or how often. Two
+Accuracy in ten rounds that each hold out 10 %, on bags of words: the presence of words, or their counts. Two
 labels are positive (3 and 4) against the rest (0, 1 and the neutral 2). Five labels are decoded from four machines, one
-for each two neighbouring labels. What is held out are phrases, as in the paper, or whole sentences. Newton's method has
+for each two neighbouring labels. A round holds out phrases, as in the paper, or whole sentences. Newton's method has
 an RBF kernel; its last run, on 16,000 phrases, takes some 8 GB of memory.
 """
 
@@ -41,7 +41,7 @@ Method = Callable[[csr_array, Labels, csr_array], Labels]
 
 
 class Grid(NamedTuple):
-    """What is tried: the paper's rates and λ; the rest of its grids is not in it, and ours."""
+    """The grids: rates and λ are the paper's; the others, which it does not give, are ours."""
 
     rates: tuple[float, ...] = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
     l2s: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0)
@@ -241,7 +241,7 @@ def tune(X: csr_array, y: Labels, rows: Labels, grid: Grid, with_newton: bool) -
     for n_steps in grid.descents:
         chosen = best(descend, grid.rates, [n_steps])
         methods.append(Tuned("gradient descent", "{1} steps, rate {0:g}".format(*chosen), method_with(descend, chosen)))
-    # One thing after the other, as the paper tunes. It does not say from where; here from samples of 1 and most steps.
+    # One parameter after the other, like the paper. Its start is unknown; here it is samples of 1 and most steps.
     most = max(grid.steps)
     l2, *_ = best(learn_by_pegasos, grid.l2s, [1], [most])
     _, size, _ = best(learn_by_pegasos, [l2], grid.sample_sizes, [most])
@@ -279,7 +279,7 @@ class Result(NamedTuple):
 
 def evaluate(title: str, records: list[dict], published: dict, grid: Grid, with_newton: bool) -> list[Result]:
     """Ten rounds of each method with two and five labels, and with both features."""
-    # Where no word is left without punctuation, there is nothing to learn.
+    # Phrases of punctuation alone have nothing to learn.
     records = [record for record in records if re.search(r"\w", record["text"])]
     five = np.array([record["label"] for record in records])
     options = {"n_splits": grid.n_rounds, "test_size": 0.1, "random_state": 0}
@@ -323,7 +323,7 @@ def show(title: str, results: list[Result], published: dict) -> None:
 
 
 def time_newton(records: list[dict], sizes: tuple[int, ...]) -> dict[int, float]:
-    """The seconds of Newton's recursion on so many phrases drawn at random, with two labels."""
+    """The seconds of Newton's recursion on that number of random phrases, with two labels."""
     drawn = [records[i] for i in np.random.default_rng(0).permutation(len(records))[: max(sizes)]]
     X = csr_array(CountVectorizer(binary=True, dtype=np.float64).fit_transform(record["text"] for record in drawn))
     y, seconds = np.array([1 if record["label"] > 2 else -1 for record in drawn]), {}

@@ -54,7 +54,7 @@ class Problem(NamedTuple):
         return self.l2 * w + self.hinge_subgradient(w)
 
 
-# The statements: each returns a slack, which is at least 0 where it holds, or a relative difference, which is then 0.
+# Each statement returns a slack, at least 0 if the statement holds, or a relative difference, which is then 0.
 
 
 def hinge_slack(problem: Problem, u: Vector, v: Vector) -> float:
@@ -111,7 +111,7 @@ def last_step(problem: Problem, batch_size: int, project: bool) -> Step:
 
     batch = Problem(X[-batch_size:], y[-batch_size:], l2)
     plain = w - batch.subgradient(w) / (l2 * model.n_iterations)
-    # Where a margin is 1 but for rounding, −yx and 0 are both subgradients, and no two programs need choose alike.
+    # At a margin of 1, up to rounding, −yx and 0 are both subgradients, and two programs may choose differently.
     is_clear = np.all(np.abs(batch.margins(w) - 1.0) > TOLERANCE * (1.0 + np.abs(batch.X) @ np.abs(w)))
     return Step(w, plain, dense_weights(model, X.shape[1]), bool(is_clear))
 
@@ -226,7 +226,7 @@ def draw_steps(axes: Axes, n_steps: int = 8) -> None:
 
 
 def main() -> None:
-    configuration.set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "hypothesis")  # not where the user stands
+    configuration.set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "hypothesis")  # not in the current folder
     options = parser(__file__, __doc__).parse_args()
     rows = []
     for statement in STATEMENTS:

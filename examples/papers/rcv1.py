@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where a solver is after so many seconds of training."""
+    """The point of a solver after some seconds of training."""
 
     seconds: float
     objective: float
@@ -58,7 +58,7 @@ PUBLISHED = {
 
 
 class Trace:
-    """The points of a solver on its way; the clock stands still while one is evaluated."""
+    """The points of a solver during training; the clock stops while one is evaluated."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.points = problem, []
@@ -66,7 +66,7 @@ class Trace:
 
     @contextmanager
     def paused(self) -> Iterator[float]:
-        """The seconds so far; none pass within."""
+        """The seconds so far; the clock stops within."""
         stopped = perf_counter()
         yield stopped - self.began
         self.began += perf_counter() - stopped
@@ -84,7 +84,7 @@ class Trace:
 
 
 def liblinear(problem: Problem) -> Trace:
-    """Trained from scratch for each tolerance, as it tells nothing on its way."""
+    """Trained from scratch for each tolerance, since it shows no progress."""
     trace = Trace(problem)
     for tol in (1.0, 0.1, 0.01, 1e-3):
         trace.began = perf_counter()
@@ -114,7 +114,7 @@ def batch_pegasos(problem: Problem) -> Trace:
 
 
 def online(problem: Problem, n_passes: int, **options) -> Trace:
-    """One row at a time, in their order; looked at along the first pass and after each one."""
+    """One row at a time, in their order; evaluated along the first pass and after each pass."""
     model, n = PegasosClassifier(l2=L2, **options), len(problem.y)
     first_pass = [0, *(int(n * share) for share in (0.01, 0.03, 0.1, 0.3)), n]
     parts = [(problem.X[begin:end], problem.y[begin:end]) for begin, end in itertools.pairwise(first_pass)]

@@ -44,7 +44,7 @@ ROWS_AT_ONCE = 80_000
 
 
 class Problem(NamedTuple):
-    """Rows and labels of ±1 to train on and to test on, and what the batch SVM makes of them."""
+    """Rows and labels of ±1 to train on and to test on, and the batch SVM's solution."""
 
     name: str
     X: csr_array
@@ -57,7 +57,7 @@ class Problem(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A model after some steps and seconds of learning, of which its counter counted some.
+    """A model after some steps and seconds of learning; its counter counted some of the steps.
 
     The gap is how far its objective is above the least one, as a share of that one.
     """
@@ -93,7 +93,7 @@ def error_rate(margins: np.ndarray, y: np.ndarray) -> float:
 
 
 def train(problem: Problem, checkpoints: list[int], order: int, model: PegasosClassifier | DensePegasos) -> Run:
-    """Steps on batches drawn at random with the seed `order`, looked at after as many as each checkpoint says."""
+    """Steps on random batches with the seed `order`, evaluated at each checkpoint."""
     rng, run, seconds = np.random.default_rng(order), [], 0.0
     for before, after in itertools.pairwise([0, *checkpoints]):
         n_left = (after - before) * model.batch_size
@@ -200,7 +200,7 @@ def share_counted(run: Run) -> float:
 def batch_gap(problem: Problem, share: float) -> str:
     """How far above the optimum the batch SVM is whose λ is this share of the problem's.
 
-    Where steps that do not count leave w as it is, w shrinks by λ on that share of all steps only.
+    If steps that do not count leave w unchanged, w shrinks by λ on only that share of all steps.
     """
     if not share:
         return "no violations left"
@@ -209,10 +209,10 @@ def batch_gap(problem: Problem, share: float) -> str:
 
 
 def batches(problem: Problem, sizes: tuple[int, ...], products: list[int], axis: Axes) -> None:
-    """Figure 4: how close k comes where kT, the number of examples drawn, stays the same.
+    """Figure 4: the objective by k with a fixed kT, the number of examples drawn.
 
-    Dotted, and in the lower rows, is what the paper names but does not run: t does not count a batch without violation.
-    The last rows are of k = 1 alone: t counts each draw, and w is left alone by those without violation.
+    Dotted lines and lower rows are a variant that the paper names but does not run: t skips batches without violation.
+    The last rows are of k = 1 alone: t counts each draw, but a draw without violation leaves w unchanged.
     """
     rows, last = [], products[-1]
     read = {k: sorted({*(product // k for product in products), last // k // 2}) for k in sizes}

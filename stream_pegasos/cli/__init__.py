@@ -17,16 +17,16 @@ from stream_pegasos import __version__
 from stream_pegasos.cli.console import Failure, LogHandler, note
 
 COMMANDS = {
-    "evaluate": "Predict and then learn each message; print how good it was.",
+    "evaluate": "Predict each message, then learn it; print the metrics.",
     "train": "Learn a stream in one pass and save the model.",
     "test": "Print how well a saved model predicts a file; learn nothing.",
-    "predict": "Answer each message of a file by a saved model.",
-    "run": "Answer and learn a live source as its messages come.",
-    "serve": "Predict and learn over HTTP, and show it on a page.",
-    "mail-filter": "Say in the headers of a mail whether it is spam.",
-    "imap": "Filter an IMAP mailbox, and learn from what people move.",
-    "label": "Ask on a page for the labels of a file; write them down.",
-    "explain": "Print what weighs most, or why a text is predicted as it is.",
+    "predict": "Predict each message of a file with a saved model.",
+    "run": "Predict and learn the messages of a live source.",
+    "serve": "Predict and learn over HTTP, with a live page.",
+    "mail-filter": "Mark a mail as spam or ham by headers.",
+    "imap": "Filter an IMAP mailbox; learn when people move mails.",
+    "label": "Ask on a page for the labels of a file; save them.",
+    "explain": "Print the heaviest features, or explain a prediction.",
     "tune": "Find the features and options that predict a stream best.",
     "forget-class": "Remove a class from a model, such as a typo.",
 }

@@ -212,7 +212,7 @@ class Command(click.Command):
     """A command whose help fits a screen; --help-all shows every option, in groups, with full names."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        about = "Show every option, and what else there is to know."
+        about = "Show all options and details."
         help_all = click.Option(
             [HELP_ALL], is_flag=True, expose_value=False, is_eager=True, callback=_show_all, help=about
         )

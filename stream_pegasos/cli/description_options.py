@@ -24,9 +24,9 @@ NAMES = "names"  # instead of a file
 class DescriptionOptions:
     describe: str | None = model_field(
         "--describe FILE",
-        "What labels mean, learned before the messages: a line with a label, a tab and a text, or a JSON object of "
-        "labels with a text, a list of texts, or null for their name. In place of a file, names: those in --labels, or "
-        "of the labels of the loaded model, or of those compared.",
+        "The meaning of labels, learned before the messages: lines of a label, a tab and a text, or a JSON object of "
+        "labels, each with a text, a list of texts, or null for its name. The word names, in place of a file, means "
+        "the names of the labels: of --labels, of the loaded model or of those compared.",
     )
 
     def read(

@@ -92,7 +92,7 @@ class EvaluateOptions:
 
 @command(EvaluateOptions)
 def evaluate(arguments: EvaluateOptions) -> None:
-    """Predict each message of a stream, then learn it; print how good it was.
+    """Predict each message of a stream, then learn it; print the metrics.
 
     Every prediction is made before its label is learned, so the metrics are
     those of live use. New classes are learned when they first appear. If the

@@ -66,7 +66,7 @@ class ExplainOptions:
 
 @command(ExplainOptions)
 def explain(arguments: ExplainOptions) -> None:
-    """Print the features that weigh most for each label, or why a text is predicted as it is.
+    """Print the heaviest features of each label, or explain a prediction.
 
     The explanation of a text compares the predicted class with the next one;
     --label explains one class. Overlapping words are one phrase, with the
@@ -74,9 +74,10 @@ def explain(arguments: ExplainOptions) -> None:
     label is reported.
 
     A text model stores hashed features, which have no names, unless it was
-    trained with --keep-feature-names or kept by serve. Otherwise the words of STREAM,
-    such as the stream that it learned, name them. If several words share a
-    feature, the most frequent one names it. A 0 stands for any digit.
+    trained with --keep-feature-names or is a checkpoint of serve. Otherwise the
+    words of STREAM, such as the stream that it learned, name them. If several
+    words share a feature, the most frequent one names it. A 0 stands for any
+    digit.
 
     \b
     Examples:

@@ -51,8 +51,8 @@ class HostingOptions:
     )
     idle_seconds: int = service_field(
         "--idle-seconds S",
-        "How long a connection stays open between two requests; longer than a proxy in front keeps one, which else "
-        "answers some by 502.",
+        "How long a connection stays open between two requests; it must be longer than in a proxy in front, or the "
+        "proxy answers some requests with 502.",
         type=number(int, 1, 3600),
         default=75,
     )

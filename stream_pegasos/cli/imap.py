@@ -158,8 +158,8 @@ class FolderOptions:
     )
     spam: tuple[str, ...] = mail_field(
         "--spam FOLDER",
-        "First learn the mails in this folder as spam; may be given several times. Those of --spam and "
-        "--ham are learned in order of arrival, and only once, however often the command starts.",
+        "First learn the mails in this folder as spam; may be given several times. Those of --spam and --ham are "
+        "learned in order of arrival, and only once, even if the command starts again.",
         brief="First learn the mails in this folder as spam.",
         default=(),
     )
@@ -173,7 +173,7 @@ class FolderOptions:
     )
     backlog: bool = mail_field("--backlog", "Also check the mails already in the inbox at the start.", default=False)
     dry_run: bool = mail_field(
-        "--dry-run", "Print what would be done; change nothing, neither there nor here.", default=False, brief=True
+        "--dry-run", "Print what would be done; change nothing on the server or here.", default=False, brief=True
     )
 
     def training_folders(self) -> dict[str, str]:
@@ -207,7 +207,7 @@ class ImapOptions:
     once: bool = mail_field("--once", "Look once, then end.", default=False, brief=True)
     moved: bool = mail_field(
         "--allow-moved",
-        "Go on although the mailbox now has another name, or is on another server.",
+        "Continue although the mailbox has another name or server now.",
         default=False,
         earlier=("--moved",),
     )
@@ -228,7 +228,7 @@ class ImapOptions:
 
 @command(ImapOptions)
 def imap(arguments: ImapOptions) -> None:
-    """Watch an IMAP mailbox: move spam to Junk, and learn from what people move.
+    """Watch an IMAP mailbox: move spam to Junk; learn when people move mails.
 
     A mail that someone moves to Junk is learned as spam. One that someone moves
     from Junk back to the inbox, or to a --ham-folder, is learned as ham. With
@@ -240,7 +240,7 @@ def imap(arguments: ImapOptions) -> None:
     are left alone. No mail is marked as read, and none is deleted.
 
     MODEL also records what was done and learned. So each mail is learned once,
-    however the command ends. Each mailbox needs its own MODEL and process.
+    even after a kill. Each mailbox needs its own MODEL and process.
 
     \b
     Examples:

@@ -43,13 +43,14 @@ class LabelOptions:
 
 @command(LabelOptions)
 def label(arguments: LabelOptions) -> None:
-    """Ask on the page of serve for the labels of a file; write them down as they come.
+    """Ask on a page for the labels of a file; save each label at once.
 
-    Ctrl-C ends it; the same command goes on from LABELS, which it learns first.
-    At most 10,000 messages wait, none blank or of over 20,000 characters.
+    Ctrl-C ends it; the same command learns LABELS first, then continues. At
+    most 10,000 messages wait. Blank messages and those of over 20,000
+    characters are left out.
 
-    Labels in FILE are not used. To go on, give the MODEL with which you began,
-    not what --save wrote, which has already learned LABELS.
+    Labels in FILE are not used. To continue, give the MODEL with which you
+    began, not the one that --save wrote: it has already learned LABELS.
 
     \b
     Examples:

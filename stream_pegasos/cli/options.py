@@ -49,16 +49,16 @@ class StreamOptions:
     )
     read: tuple[str, ...] = stream_field(
         "--read-option NAME=VALUE",
-        "How the file is written, as encoding=latin-1; in csv and tsv delimiter=';' (or '\\t'), escape=\\\\ where a "
-        "backslash stands before quotes and, without a header, columns=text,label, in which _ skips a column. May be "
-        "given several times.",
+        "The form of the file: encoding=latin-1, say; in csv and tsv delimiter=';' (or '\\t'), escape=\\\\ if a "
+        "backslash escapes quotes, and columns=text,label if there is no header (_ skips a column). May be given "
+        "several times.",
         default=(),
         shown="encoding=utf-8, a comma or tab, the header",
         earlier=("--read",),
     )
     labels: str | None = stream_field(
         "--labels A,B,…",
-        "The allowed labels; a line with any other is bad. They are the buttons of the page of label.",
+        "The allowed labels; a line with any other is bad. On the page of label they are the buttons.",
         shown="any label",
     )
     label_separator: str | None = stream_field(
@@ -88,8 +88,8 @@ class MailOptions:
     ham: tuple[str, ...] = stream_field("--ham PATH", "The same with the label ham.", brief=True, default=())
     attached: bool = stream_field(
         "--attached",
-        "Of mails of --spam and --ham that have mails attached, as where people forward what is to be learned, these "
-        "are read in their place: else the forwarder is learned.",
+        "Read the mails attached to mails of --spam and --ham in place of these: for mails that people forwarded. "
+        "Without it the forwarder is learned.",
         default=False,
     )
 
@@ -117,7 +117,7 @@ class ModelOptions:
     learning_rate: float | None = model_field("--learning-rate η", "adaptive: size of steps.", shown="0.5")
     half_life: float | str | None = model_field(
         "--half-life N",
-        "adaptive: messages after which evidence counts half; auto is 10000, and a fifth of a long stream.",
+        "adaptive: after this many messages evidence counts half; auto is 10000, or a fifth of a long stream.",
         type=number(float, word="auto"),
         shown="auto",
     )
@@ -134,12 +134,12 @@ class ModelOptions:
     )
     coverage: float | None = model_field(
         "--coverage SHARE",
-        "adaptive: answer with a set of labels, too, that holds the right one this often, such as 0.95.",
+        "adaptive: also answer with a set of labels. This share of sets, such as 0.95, has the right label.",
         shown="no sets",
     )
     drift_detector: str | None = model_field(
         "--drift-detector NAME",
-        "adaptive: one of River's detectors, such as HDDMW. It starts afresh when a model is loaded or resumed.",
+        "adaptive: one of River's detectors, such as HDDMW. A loaded or resumed model has a new one.",
     )
     l2: float | None = model_field("--l2 λ", "pegasos: regularisation, above 0.", shown="0.0001")
     class_weight: str | None = model_field(
@@ -175,8 +175,8 @@ class ModelOptions:
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
         "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a folder of "
-        "sentence-transformers, the address of a server. For a loaded model its own, which its file names but never "
-        "opens.",
+        "sentence-transformers, the address of a server. For a loaded model, name its own again: its file names them "
+        "but never opens them.",
     )
 
     def split_decision(self) -> "tuple[ModelOptions, DecisionOptions]":
@@ -288,8 +288,8 @@ def _drift_detector(name: str) -> Any:
 coverage_field = functools.partial(
     model_field,
     "--coverage SHARE",
-    "Answer with a set of labels, too, that holds the right one this often, such as 0.95; 0 for no sets. It follows "
-    "the misses as messages are learned.",
+    "Also answer with a set of labels. This share of sets, such as 0.95, has the right label; 0 for no sets. Sets "
+    "adapt as messages are learned.",
     shown="that of the model",
 )
 
@@ -308,11 +308,13 @@ class DecisionOptions:
         shown="that of the model",
     )
     pos_label: str | None = model_field(
-        "--pos-label LABEL", "The positive label, for these two.", shown="that of the model"
+        "--pos-label LABEL",
+        "The positive label, for --threshold and --max-false-positive-rate.",
+        shown="that of the model",
     )
     decide_for: str | None = model_field(
         "--decide-for METRIC",
-        "accuracy, micro_f1 or macro_f1. For F1 a model counts while it learns: it must have learned so.",
+        "accuracy, micro_f1 or macro_f1. For F1 the model must have learned with this option, since it counts then.",
         shown="that of the model",
     )
     coverage: float | None = coverage_field()
@@ -336,8 +338,8 @@ names_field = functools.partial(
 gap_field = functools.partial(
     result_field,
     "--allow-gap",
-    "Begin although the journal beside MODEL lacks messages, as where not all files of one backup were restored. They "
-    "are not learned.",
+    "Begin although the journal beside MODEL lacks messages, for example after a partial restore. They are not "
+    "learned.",
     default=False,
 )
 model_argument = functools.partial(argument, "MODEL", "A model that --save wrote.")
@@ -358,13 +360,13 @@ class CheckpointOptions:
 
     path: Path | None = result_field(
         "--checkpoint MODEL",
-        "Keep model and progress in this file, and go on from it.",
-        brief="Keep model and progress here; go on from there.",
+        "Keep model and progress in this file, and resume from it.",
+        brief="Keep model and progress here; resume from it.",
         shown="nothing is kept",
     )
     when: tuple[int, float] | None = result_field(
         "--checkpoint-every N",
-        "Write it after this many messages, as in 1000, or seconds, as in 60s.",
+        "Write it after this many messages (1000) or seconds (60s).",
         type=messages_or_seconds,
         shown="10000 messages or 10 seconds, whichever comes first; of a large model 1 MB a second",
     )

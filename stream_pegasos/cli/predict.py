@@ -38,7 +38,7 @@ class PredictOptions:
 
 @command(PredictOptions)
 def predict(arguments: PredictOptions) -> None:
-    """Answer each message: the predicted label, a tab and the probability of that label.
+    """Predict each message: print its label, a tab and the label's probability.
 
     Line n answers message n of FILE. Blank lines are not messages, except in
     the format text; they are counted at the end. A message that cannot be read
@@ -49,11 +49,11 @@ def predict(arguments: PredictOptions) -> None:
 
     With --output-format an answer has more columns: the id of its message (see
     --id-field), the probabilities of all labels (a JSON object), the margin,
-    and the error if there is one; with --coverage, also the set of labels that
-    holds the right one so often (a JSON list). The margin is that of the positive class;
-    with more than two classes, how far the label is above the next best. tsv
-    and csv have a header, and several labels are a JSON list. To answer each
-    line as it comes, use run.
+    and the error if there is one; with --coverage, also the set of labels (a
+    JSON list). The margin is that of the positive class; with more than two
+    classes, how far the label is above the next best. tsv and csv have a
+    header, and several labels are a JSON list. To answer each line as it comes,
+    use run.
 
     \b
     Examples:

@@ -57,20 +57,20 @@ class RunOptions:
     )
     moved: bool = options.stream_field(
         "--allow-moved",
-        "Go on from the checkpoint although the source now has another name or server.",
+        "Resume from the checkpoint although the source has another name or server now.",
         default=False,
         earlier=("--moved",),
     )
     share: str | None = options.stream_field(
         "--share FOLDER",
         "Share the topic with the other runs of this folder and group: each reads some partitions, and predicts with "
-        "what all learned. The folder has the one checkpoint of all.",
+        "what all learned. The folder has their common checkpoint.",
         brief="Share a topic with other runs, and what they learn.",
         shown="nothing is shared",
     )
     merge_every: tuple[int, float] | None = options.stream_field(
         "--merge-every N",
-        "With --share, merge after this many messages, as in 1000, or seconds, as in 60s; at first more often.",
+        "With --share, merge after this many messages (1000) or seconds (60s); at first more often.",
         type=options.messages_or_seconds,
         shown="10s",
     )
@@ -97,34 +97,33 @@ class RunOptions:
 
 @command(RunOptions)
 def run(arguments: RunOptions) -> None:
-    """Answer each message of a live source as it comes; learn from those labelled.
+    """Predict each message of a live source as it comes; learn it if labelled.
 
     The prediction is made before the label is learned. An answer is what
-    predict prints: the label, a tab and its probability. Before anything is
-    learned it is an empty label and 0.5. Both are empty for a message that
-    cannot be read, which is reported. A topic or a stream gets the fields of
+    predict prints: the label, a tab and its probability. Before the first label
+    it is an empty label and 0.5. If a message cannot be read, both are empty,
+    and the error is reported. A topic or a stream gets the fields of
     --output-format. An output file must be new or empty, unless --append says
-    that answers are added. A run that goes on from a checkpoint first cuts off
-    the answers since that checkpoint, then appends, so each message is answered
-    there exactly once. Topics, streams and standard output get the answers
-    since the checkpoint again.
-    Only standard input may be parquet, utf-16 or compressed. A record of csv or
-    tsv is read when it is complete.
+    that answers are added. A run that resumes from a checkpoint first cuts off
+    the answers since that checkpoint, then appends, so the file has exactly one
+    answer for each message. Topics, streams and standard output get the answers
+    since the checkpoint again. Only standard input may be parquet, utf-16 or
+    compressed. A record of csv or tsv is read when it is complete.
 
     --checkpoint keeps the model and the position in the source in one file.
-    However and whenever the run ended, the same command goes on from there: no
-    message is lost, none is learned twice. Standard input alone cannot go back:
-    what it gave since the checkpoint was answered, but is not learned. MODEL is
-    for the first start: a new model has the defaults, and train --save makes one
-    with other options. A source with another name or on another server is
-    refused, unless --allow-moved says that it is the same stream: reading then goes on
-    at the same position.
+    However the run ended, the same command resumes from there: no message is
+    lost, and none is learned twice. Only standard input cannot be read again:
+    its messages since the checkpoint were answered, but are not learned. MODEL
+    is for the first start: a new model has the defaults, and train --save makes
+    one with other options. A source with another name or on another server is
+    refused, unless --allow-moved says that it is the same stream: the run then
+    reads on at the same position.
 
-    With --share, several runs of one group share a topic of Kafka: the same
-    command is started several times, on one machine or more, with a folder that
-    all see. Each reads the partitions that the group gives it, and they merge
+    With --share, several runs of one group share a topic of Kafka: start the
+    same command several times, on one or more machines, with a folder that all
+    see. Each run reads the partitions that the group gives it. The runs merge
     what they learned in one checkpoint in the folder. When one dies, the others
-    read on from there. MODEL is for the first run of all.
+    read on from there. MODEL is for the very first run.
 
     With --teacher a language model labels a share of the messages. No answer
     waits for it, but with --no-follow a file is read as fast as it answers.

@@ -39,15 +39,15 @@ class SpamdOptions:
     )
     spamd_teach: str | None = mail_field(
         "--spamd-teach WHO",
-        "With --spamd: who may teach by this protocol. all: who has no model of his own teaches MODEL; users: only "
-        "those of --user-models; none: nobody.",
+        "With --spamd: who may teach by this protocol. all: also users without their own models, who teach MODEL; "
+        "users: only those of --user-models; none: nobody.",
         type=click.Choice(["all", "users", "none"]),
         shown="users with --user-models, else all",
     )
     user_models: Path | None = mail_field(
         "--user-models FOLDER",
-        "With --spamd: a user with a folder of his name in this one has his own model there, begun as a copy of "
-        "MODEL when he first teaches. Others ask MODEL, and teach nothing.",
+        "With --spamd: a user with a folder of his name in this folder has his own model there. It begins as a copy "
+        "of MODEL when he first teaches. Other users ask MODEL, and teach nothing.",
         shown="one model for all",
     )
 
@@ -85,7 +85,7 @@ class ServeOptions:
 
 @command(ServeOptions)
 def serve(arguments: ServeOptions) -> None:
-    """Predict and learn over HTTP, and show it on a page.
+    """Predict and learn over HTTP, with a live page.
 
     Make MODEL by train --save, with any options; without one, a new model
     begins with the defaults.
@@ -104,7 +104,7 @@ def serve(arguments: ServeOptions) -> None:
     give it a token and put a proxy with TLS in front of it.
 
     With --teacher a language model labels some of the messages sent to POST
-    /predict, of which the model is unsure. No answer waits for it.
+    /predict: those of which the model is unsure. No answer waits for it.
 
     With --spamd this service answers clients of SpamAssassin's spamd, such as
     spamc. MODEL must read mails, as one from train --spam … --ham … does. A

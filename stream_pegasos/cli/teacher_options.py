@@ -26,17 +26,17 @@ class TeacherOptions:
         "A language model that labels messages of which the model is unsure: the address of a server with OpenAI's "
         "protocol, as http://127.0.0.1:8080/v1/chat/completions#MODEL. Its key is in STREAM_PEGASOS_TEACHER_KEY, for "
         "the host in STREAM_PEGASOS_TEACHER_HOST.",
-        shown="nobody is asked",
+        shown="no teacher",
     )
     ask_share: float | None = teacher_field(
         "--ask-share P",
-        "With --teacher: the largest share of any 1,000 messages that it is asked about.",
+        "With --teacher: ask about at most this share of any 1,000 messages.",
         type=number(float, 0.001, 1.0),
         shown="0.05",
     )
     ask_per_day: int | None = teacher_field(
         "--ask-per-day N",
-        "With --teacher: how many messages it is asked about in any 24 hours.",
+        "With --teacher: ask about at most this many messages in any 24 hours.",
         type=number(int, 1, 1_000_000),
         shown="no limit",
     )

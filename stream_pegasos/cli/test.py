@@ -26,7 +26,7 @@ class TestOptions:
 
 @command(TestOptions)
 def test(arguments: TestOptions) -> None:
-    """Print how well a saved model predicts the messages of a file, and learn none of them.
+    """Print how well a saved model predicts a file; learn nothing.
 
     Use it on messages that the model has not learned. It prints the metrics
     that evaluate prints, and the model stays as it is. A label that the model
