@@ -89,7 +89,7 @@ def tell_what_begins_again(model: "Model") -> None:
 
     inner = cast("Classifier", model.parts["classifier"]).inner
     if isinstance(inner, AdaptiveClassifier) and inner.drift_detector is not None:
-        note("its drift detector starts afresh, since its state is not saved")
+        note("its drift detector begins again, because its state is not saved")
 
 
 def tell_of_labels(model: "Model", known_labels: tuple[Any, ...], labels_met: Collection["Label"]) -> None:

@@ -291,8 +291,8 @@ def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
         alike = shapes.setdefault(label_shape(label), label) if isinstance(label, str) else label
         if alike != label:
             warnings.warn(
-                f"label {quoted(label)} is new, and looks like {quoted(alike)}; if it is that one, mend the stream, "
-                "and take the new one back by forget_class",
+                f"label {quoted(label)} is new, and looks like {quoted(alike)}; if it is that one, correct the stream "
+                "and remove the new label by forget_class",
                 stacklevel=4,
             )
 

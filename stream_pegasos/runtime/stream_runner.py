@@ -145,7 +145,7 @@ class StreamRunner:
                 self.teaching.close()
             if self._unsent and not self._torn:
                 is_kept = self._checkpoints is not None or self._sharing is not None
-                note_of_answers = "; they are when the run goes on" if is_kept else ""
+                note_of_answers = "; they are sent when the run continues" if is_kept else ""
                 self._on_event(f"{len(self._unsent):,} answers were not sent{note_of_answers}")
             if self._checkpoints is not None:
                 self._checkpoints.close(last=not self._torn)  # not if a batch is learned in part

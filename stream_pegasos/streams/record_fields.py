@@ -128,4 +128,4 @@ def _one_label(label: object, field: str) -> object:
 
 
 def _kind(value: object) -> str:
-    return "null" if value is None else _NAMES.get(type(value), f"of type {type(value).__name__}")
+    return "null" if value is None else _NAMES.get(type(value), f"a value of type {type(value).__name__}")

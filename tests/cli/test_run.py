@@ -110,7 +110,7 @@ def test_csv_that_grows_is_learned_as_one_file(here, ok):
 def test_a_run_says_that_its_drift_detector_begins_anew(main, ok, more):
     ok(f"train {more} --drift-detector ADWIN --save new")
     for again in (BEGUN_WITH_NEW, CHECKPOINT, "train m mail.jsonl --save m2"):
-        assert "its drift detector starts afresh" in main(again)[2]
+        assert "its drift detector begins again" in main(again)[2]
 
 
 def test_run_begins_with_a_model_that_was_taught_nothing(ok, fails):

@@ -341,7 +341,7 @@ def test_stopped_while_nobody_takes_the_answers(monkeypatch, tmp_path):
     thread.join(20)
     assert not thread.is_alive()
     model, progress = load_with_progress(tmp_path / "model")
-    assert f"{progress['n_read']} answers were not sent; they are when the run goes on" in run.events
+    assert f"{progress['n_read']} answers were not sent; they are sent when the run continues" in run.events
     later = Run(Script(examples, position=progress["position"]), model=model, progress=progress).run()
     assert [answer.id for answer in later.answers] == list(range(6))
     model, progress = load_with_progress(tmp_path / "model")

@@ -86,7 +86,7 @@ function showModel(model, checkpoint) {
   const saved = known(ago) ? `${duration(ago)} ago` : "not yet";
   write(byId("checkpoint"), path);
   write(byId("saved"), checkpoint ? saved : "what is learned ends with the service");
-  setNotice("checkpoint-notice", error ? `The checkpoint ${path} cannot be written: ${error}. Learning goes on.` : "");
+  setNotice("checkpoint-notice", error ? `The checkpoint ${path} cannot be written: ${error}. Learning continues.` : "");
 }
 
 /** Who is asked for labels, if anybody is, and how good they are where people labelled the same messages. */
