@@ -13,7 +13,7 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 from river.compose.pipeline import Pipeline
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, must_be, user_code
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, must_be, type_name, user_code
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import Label
@@ -50,7 +50,7 @@ class RiverModel:
 
     def __init__(self, model: object) -> None:
         if not isinstance(model, base.Classifier):  # true for a pipeline whose last step is a classifier
-            raise TypeError(must_be("a model", "a classifier of this package or of River's", type(model)))
+            raise TypeError(must_be("a model", "a classifier of this package or of River's", type_name(model)))
         self._model: Any = model
         self.lock, self._labels = Lock(), Labels()
         last = last_step(model)

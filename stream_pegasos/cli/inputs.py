@@ -32,7 +32,7 @@ MOST_UNREAD = 1_000  # names of unread fields that are reported; a stream may ha
 class Input:
     """A stream as input of a command, read for a model: the model decides the fields, and whether a message may have
     several labels. Bad records are reported and counted; with `unreadable` they are also yielded, with their faults.
-    `known` are labels beside those of the model, e.g. of other models that read the same stream.
+    `known_labels` are labels beside those of the model, e.g. of other models that read the same stream.
     """
 
     def __init__(

@@ -175,8 +175,8 @@ class ModelOptions:
     vectors: str | None = model_field(
         "--vectors NAME_OR_PATH",
         "Vectors of words: wordllama, a folder of model2vec, a text file .vec; or of whole texts: use, a folder of "
-        "sentence-transformers, the address of a server. For a loaded model, name its own again: its file names them "
-        "but never opens them.",
+        "sentence-transformers, the address of a server. For a loaded model only its own can be named, and must be if "
+        "they are a file, a folder or a server: its file names these but never opens them.",
     )
 
     def split_decision(self) -> "tuple[ModelOptions, DecisionOptions]":

@@ -21,15 +21,23 @@ LONGEST_SHOWN = 200  # characters of a value in an error
 
 
 def must_be(name: str, expected: str, value: object, way_out: str = "") -> str:
-    """The text of an error about a value. For a value of a wrong type, pass the type.
+    """The text of an error about a value. If its type is wrong, pass its `type_name`.
 
     >>> must_be("l2", "above 0", -1.0)
     'l2 must be above 0, got -1.0'
-    >>> must_be("y", "a sequence of labels", str, "pass a list")
+    >>> must_be("y", "a sequence of labels", type_name("spam"), "pass a list")
     'y must be a sequence of labels, got a str; pass a list'
     """
-    shown = indefinite(value.__name__) if isinstance(value, type) else shortened(quoted(value), LONGEST_SHOWN)
+    shown = value if isinstance(value, TypeName) else shortened(quoted(value), LONGEST_SHOWN)
     return f"{name} must be {expected}, got {shown}" + (f"; {way_out}" if way_out else "")
+
+
+class TypeName(str):
+    """The type of a value with its article, which an error shows as it is."""
+
+
+def type_name(value: object) -> TypeName:
+    return TypeName(indefinite(type(value).__name__))
 
 
 def indefinite(noun: str) -> str:
@@ -103,7 +111,7 @@ def check_member(name: str, value: object, allowed: tuple[Any, ...]) -> None:
 def check_sequence(name: str, value: object, of: str) -> None:
     """Raise a TypeError for a single value, and for a set: it has no order, so X, y and w would not match."""
     if isinstance(value, (str, bytes, Mapping, set, frozenset)):
-        raise TypeError(must_be(name, f"a sequence of {of}", type(value), "pass a list"))
+        raise TypeError(must_be(name, f"a sequence of {of}", type_name(value), "pass a list"))
 
 
 def check_lengths(name: str, n: int, n_examples: int) -> None:

@@ -23,7 +23,7 @@ __all__ = ["MOST_SUSPECTS", "LabelErrors", "Suspect", "shown_by"]
 MOST_SUSPECTS = 10_000
 LONGEST_TEXT = 1_000  # characters kept of a message
 
-# Bins for log-odds of the most probable label, a tenth wide; a double is exact only up to 36.7.
+# Bins for log-odds of the most probable label, a tenth wide; no double below 1 has log-odds above 36.7.
 BINS_A_UNIT, N_BINS = 10, 371
 SUREST = 0.25  # share of the messages that counts as surest
 FEWEST = 250  # number of surest messages that an estimate needs

@@ -212,7 +212,7 @@ def write(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to a .png, .svg or .pdf file, by default PNG. Another ending is a ValueError."""
     extension = os.path.splitext(path)[1].lower()
     if extension and extension not in FILE_TYPES:
-        raise ValueError(f"{os.fspath(path)} must end in {', '.join(FILE_TYPES)}")
+        raise ValueError(f"{os.fspath(path)} must end in one of {', '.join(FILE_TYPES)}")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # characters that the font lacks are drawn as boxes
         figure.savefig(path, format=extension[1:] or "png")

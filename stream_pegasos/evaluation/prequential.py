@@ -197,7 +197,7 @@ def iter_prequential(
     if batch < 1:
         raise ValueError(must_be("batch", "at least 1", batch))
     if is_late and not learn:
-        raise ValueError(must_be("delay", "0 without learning", delay))
+        raise ValueError(must_be("learn", "True with a delay or a moment", learn))
     check_stream(stream)
     models = model if isinstance(model, Mapping) else {"": model}
     if not models:

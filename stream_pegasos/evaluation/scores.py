@@ -293,6 +293,6 @@ def score_of_state(state: Mapping[str, Any], model: AnyModel, window: int = 1_00
     """
     score = new_score(model, window, exact=False)
     if state["kind"] != score.kind:
-        raise ValueError(must_be("the score", f"one of {score.kind}, as the model is", state["kind"]))
+        raise ValueError(must_be("the kind of the score", f"{score.kind!r}, as that of the model", state["kind"]))
     score.set_state(state)
     return score

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_sequence, must_be
+from stream_pegasos.common.checks import check_sequence, must_be, type_name
 from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner
@@ -196,7 +196,7 @@ class Features(base.MiniBatchTransformer):
 
         Parameters
         ----------
-        x : str or dict
+        x : str, dict or, with `MailFeatures`, a mail
             A text; with `on`, a dict that has the field.
         """
         return MessageFeatures(self.scanner.transform_one(self.prepare(x)))
@@ -346,7 +346,7 @@ class FeatureUnion(Features, is_kind=False):
             raise ValueError("a FeatureUnion has two parts or more")
         for part in parts:
             if not isinstance(part, Features):
-                raise TypeError(must_be("a part of a FeatureUnion", "features of this package", type(part)))
+                raise TypeError(must_be("a part of a FeatureUnion", "features of this package", type_name(part)))
             if part.on is None:
                 raise ValueError(f"{type(part).__name__} reads no field: say on='NAME'")
         if len({(type(part), part.on, part.namespace) for part in parts}) < len(parts):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.display import format_value
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
@@ -114,7 +114,7 @@ class Category(FieldFeatures):
         try:
             return json.dumps(value, ensure_ascii=False, sort_keys=True)
         except (TypeError, ValueError):
-            raise TypeError(must_be(f"field {self.on!r}", "a value that JSON can write", type(value))) from None
+            raise TypeError(must_be(f"field {self.on!r}", "a value that JSON can write", type_name(value))) from None
 
     def token_name(self, token: str) -> str:
         return f"{self.on}={token.replace(SPACE, ' ')}"
@@ -179,7 +179,7 @@ class Number(FieldFeatures):
             return float(value)
         is_text = isinstance(value, str)
         if isinstance(value, (bytes, bytearray)) or not (is_text or hasattr(value, "__float__")):
-            raise TypeError(must_be(f"field {self.on!r}", "a number", type(value)))
+            raise TypeError(must_be(f"field {self.on!r}", "a number", type_name(value)))
         try:
             number = math.nan if is_text and "_" in value else float(value)  # 1_000 is a number only in Python
         except OverflowError:
@@ -238,7 +238,7 @@ class Time(FieldFeatures):
         if isinstance(value, dt.date):
             return value
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise TypeError(must_be(f"field {self.on!r}", "a time", type(value)))
+            raise TypeError(must_be(f"field {self.on!r}", "a time", type_name(value)))
         try:
             return _written_time(value.strip() if isinstance(value, str) else as_written(float(value)))
         except (ValueError, OverflowError, OSError, TypeError, IndexError):

@@ -115,7 +115,7 @@ def as_frame(X: Any) -> Any:
 def csr_arrays(matrix: Any) -> CsrArrays:
     """indptr, indices and data of a CSR matrix, checked, so that the engine can rely on them."""
     if matrix.dtype.kind not in "biuf":
-        raise TypeError(must_be("X", "a matrix of real numbers", matrix.dtype))
+        raise TypeError(f"X must be a matrix of real numbers, got one of {matrix.dtype}")
     if matrix.shape[-1] > DIRECT_LIMIT:
         raise ValueError(must_be("X", f"a matrix of at most {DIRECT_LIMIT:,} columns", matrix.shape[-1]))
     indptr = matrix.indptr.astype(np.int64, copy=False)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_member, must_be, user_code
+from stream_pegasos.common.checks import check_bool, check_integer, check_member, must_be, type_name, user_code
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.characters import normalized
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers
@@ -52,7 +52,7 @@ class HashedBagOfWords(Features):
         Whether to lower-case the text first.
     strip_accents : {"unicode", "ascii"}, callable or None, default None
         The method that removes accents after lower-casing: one of scikit-learn's, or a function from str to str.
-    stop_words : iterable of str, "english" or None, default None
+    stop_words : collection of str, "english" or None, default None
         Words to leave out before n-grams are made. `"english"` is scikit-learn's list; scikit-learn must be installed.
     token_pattern : str or None, default r"(?u)\b\w\w+\b"
         The regular expression of a token, with at most one group. It is used for words without a `tokenizer`; otherwise
@@ -278,7 +278,7 @@ class HashedBagOfWords(Features):
             return x
         if self.on is not None:
             if not isinstance(x, (Mapping, str)):
-                raise TypeError(must_be(f"an example for on={self.on!r}", "a dict or a text", type(x)))
+                raise TypeError(must_be(f"an example for on={self.on!r}", "a dict or a text", type_name(x)))
             if isinstance(x, Mapping):
                 value = get_field(x, self.on)
                 if value is ABSENT:
@@ -290,7 +290,7 @@ class HashedBagOfWords(Features):
         if is_nothing(value):
             value = ""
         if not isinstance(value, str):
-            raise TypeError(must_be(f"field {self.on!r}", "a str", type(value)))
+            raise TypeError(must_be(f"field {self.on!r}", "a str", type_name(value)))
         return self._prepared(str.__str__(value))
 
     def _prepared(self, text: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hashlib import blake2b
 from typing import Any
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 
 __all__ = [
     "ABSENT",
@@ -157,7 +157,7 @@ def select_fields(x: object, names: Sequence[str]) -> Mapping[Any, Any]:
     """The message, if it is a dict with at least one of these fields."""
     if not isinstance(x, (dict, Mapping)):
         field_names = ", ".join(map(str, names))
-        raise TypeError(must_be("a message", f"a dict with the fields {field_names}", type(x)))
+        raise TypeError(must_be("a message", f"a dict with the fields {field_names}", type_name(x)))
     for name in names:
         if name in x or get_field(x, name) is not ABSENT:
             return x

@@ -35,7 +35,7 @@ class TextFeatures(HashedBagOfWords):
     with its neighbours. Words of Hangul also have the n-grams of their syllables. No dictionary is used, and the
     language is not guessed.
 
-    The options are those of `HashedBagOfWords`, with other defaults.
+    The options are those of `HashedBagOfWords`, some with other defaults, and `letters`, `length` and `vectors`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class TextFeatures(HashedBagOfWords):
         Whether to lower-case the text first.
     strip_accents : {"unicode", "ascii"}, callable or None, default None
         The method that removes accents: one of scikit-learn's, or a function from str to str.
-    stop_words : iterable of str, "english" or None, default None
+    stop_words : collection of str, "english" or None, default None
         Words to leave out before n-grams are made. `"english"` is scikit-learn's list; scikit-learn must be installed.
     token_pattern : str or None, default None
         The regular expression of a token instead of the words, marks and runs of any language; `None` for these.

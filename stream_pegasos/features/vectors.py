@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.encoders import OBJECT, USE, TextEncoder, is_encoder, text_encoder
 from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, read_once, table_from_mapping
@@ -101,9 +101,8 @@ def word_vectors(source: object) -> WordVectors:
         return WordVectors(MAPPING, table_from_mapping(source))
     name = os.fspath(source) if isinstance(source, os.PathLike) else source
     if not isinstance(name, str):
-        raise TypeError(
-            f"vectors must be a name, a path, a mapping of words to arrays or an encoder, got {type(source).__name__}"
-        )
+        expected = "a name, a path, a mapping of words to arrays or an encoder"
+        raise TypeError(must_be("vectors", expected, type_name(source)))
     if "\0" in name:
         raise ValueError(must_be("vectors", "the name of a file", name))
     return WordVectors(name, read_once(name))

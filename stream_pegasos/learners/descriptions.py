@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.learners.label_meaning import read_truth
 
 __all__ = ["Descriptions", "Lessons", "make_lessons", "name_as_text"]
@@ -56,7 +56,7 @@ class Lessons(NamedTuple):
 def make_lessons(descriptions: Descriptions, has_several: bool, make_message: Callable[[str], Any]) -> Lessons:
     """The lessons from descriptions, round by round. Names that are no use are left out."""
     if not isinstance(descriptions, Mapping):
-        raise TypeError(must_be("descriptions", "a mapping of labels to texts", type(descriptions)))
+        raise TypeError(must_be("descriptions", "a mapping of labels to texts", type_name(descriptions)))
     names = {label: name_as_text(label) for label, description in descriptions.items() if description is None}
     counts = Counter(name.lower() for name in names.values())
     left_out = [

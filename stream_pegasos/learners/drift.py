@@ -15,7 +15,7 @@ class DriftWatch:
 
     def __init__(self, detector: base.DriftDetector | base.BinaryDriftDetector | None) -> None:
         if detector is not None and not is_drift_detector(detector):
-            raise TypeError(must_be("drift_detector", "one of river.drift, or None", detector))
+            raise TypeError(must_be("drift_detector", "a detector of river.drift, as drift.ADWIN(), or None", detector))
         self.detector: base.DriftDetector | base.BinaryDriftDetector | None = (
             None if detector is None else detector.clone()
         )

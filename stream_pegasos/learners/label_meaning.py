@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 
 Label = bool | int | str
 # A prediction: `None` before the first label; for several labels, whether each holds.
@@ -184,7 +184,7 @@ class LabelsMeant:
         if value is None:
             return None
         if not isinstance(value, (bool, int, str)):
-            raise ValueError(must_be("a label", "a bool, an int or a str", type(value)))
+            raise ValueError(must_be("a label", "a bool, an int or a str", type_name(value)))
         if not self._equal:
             return value
         is_text = isinstance(value, str)

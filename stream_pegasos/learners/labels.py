@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import LARGEST_COUNT, check_number, must_be
+from stream_pegasos.common.checks import LARGEST_COUNT, check_number, must_be, type_name
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, target_array
@@ -377,7 +377,7 @@ def label_list(y: object) -> list[Any]:
     values = y.tolist() if hasattr(y, "tolist") and not is_time(y) else listed(y)
     check_column("y", values, "labels")
     if not isinstance(values, Iterable):
-        raise TypeError(must_be("y", "a sequence of labels", type(y)))
+        raise TypeError(must_be("y", "a sequence of labels", type_name(y)))
     return list(values)
 
 

@@ -18,7 +18,7 @@ def load(path: str | os.PathLike[str], vectors: object = None) -> Model:
     ----------
     path : str or path
         A file that `save` wrote.
-    vectors : str, path, mapping, encoder or None, default None
+    vectors : str, path, mapping, encoder, callable or None, default None
         The word vectors or the encoder of the model, as for `TextFeatures`. A model file only has their name: a file, a
         folder or a server is opened only if it is named here, too. `None` opens nothing but an installed package.
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.common.state import State, in_double
 from stream_pegasos.engine import Vocabulary
@@ -107,7 +107,7 @@ def merge(base: C, parts: Iterable[C]) -> C:
     models = [base, *parts]
     for model in models:
         if not isinstance(model, Model):
-            raise TypeError(must_be("a model", "a classifier of this package", type(model)))
+            raise TypeError(must_be("a model", "a classifier of this package", type_name(model)))
     check_parts(models)
     merged, *after = [copy.deepcopy(model) for model in models]
     if len(after) == 1:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_integer, indefinite, must_be
+from stream_pegasos.common.checks import check_integer, indefinite, must_be, type_name
 from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.common.packing import described, get_parameters
@@ -176,11 +176,12 @@ class Model(OneByOne, base.Estimator):
 
         Parameters
         ----------
-        X : sequence of dict or str, data frame or sparse matrix
+        X : iterable of dict or str, series, data frame or sparse matrix
             A sequence of feature dicts, a data frame with a column for each feature, or a SciPy sparse matrix, whose
             columns are the features 0, 1, 2, …; for a text model, texts.
-        y : iterable of bool, int or str
-            The label of each example.
+        y : iterable of labels, or data frame
+            The label of each example; for a `MultiLabelClassifier` a collection of labels for each, or a data frame
+            with a column of truth values for each label.
         w : float or iterable of float, default 1.0
             The weight of all examples, or a weight for each, from 0 to 1e30.
         threads : int, default 1
@@ -214,8 +215,8 @@ class Model(OneByOne, base.Estimator):
 
         Parameters
         ----------
-        X : sequence of dict or str, data frame or sparse matrix
-        y : iterable of bool, int or str
+        X : iterable of dict or str, series, data frame or sparse matrix
+        y : iterable of labels, or data frame
         w : float or iterable of float, default 1.0
         threads : int, default 1
             All as for `learn_many`, with the same errors.
@@ -244,7 +245,7 @@ class Model(OneByOne, base.Estimator):
 
         Parameters
         ----------
-        X : sequence of dict or str, data frame or sparse matrix
+        X : iterable of dict or str, series, data frame or sparse matrix
             As for `learn_many`.
         threads : int, default 1
             As for `learn_many`; here each thread predicts a share of the texts.
@@ -259,7 +260,7 @@ class Model(OneByOne, base.Estimator):
 
         Parameters
         ----------
-        X : sequence of dict or str, data frame or sparse matrix
+        X : iterable of dict or str, series, data frame or sparse matrix
             As for `learn_many`.
         threads : int, default 1
             As for `predictions`.
@@ -273,7 +274,7 @@ class Model(OneByOne, base.Estimator):
 
         Parameters
         ----------
-        X : sequence of dict or str, data frame or sparse matrix
+        X : iterable of dict or str, series, data frame or sparse matrix
             As for `learn_many`.
         threads : int, default 1
             As for `predictions`.
@@ -291,7 +292,7 @@ class Model(OneByOne, base.Estimator):
 
         Parameters
         ----------
-        X : sequence of dict or str, data frame or sparse matrix
+        X : iterable of dict or str, series, data frame or sparse matrix
             As for `learn_many`.
         threads : int, default 1
             As for `predictions`.
@@ -549,5 +550,5 @@ class Model(OneByOne, base.Estimator):
         """
         model: Self = read_model(path, vectors)[0]
         if not issubclass(type(model), cls):  # isinstance would also see the classifier in a text model
-            raise ValueError(must_be(f"the model of {path}", indefinite(cls.__name__), type(model)))
+            raise ValueError(must_be(f"the model of {path}", indefinite(cls.__name__), type_name(model)))
         return model

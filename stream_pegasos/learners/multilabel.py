@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_lengths, check_sequence, must_be
+from stream_pegasos.common.checks import check_lengths, check_sequence, must_be, type_name
 from stream_pegasos.common.packing import get_parameters, pack, pack_parameters, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
@@ -118,7 +118,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         flagged. Both are one number for all labels, or a dict by label.
         Instead of these, a `decide_for` of `"micro_f1"` or `"macro_f1"` predicts a label if its probability is above
         half of F1 so far, of all labels together or of this one; then one more prediction raises F1. The
-        `drift_detector` gets an error if any label was wrong. The classifier may have no `class_weight` and no
+        `drift_detector` gets 1 if any label was wrong, else 0. The classifier may have no `class_weight` and no
         `pos_label`.
 
     Attributes
@@ -169,7 +169,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not issubclass(type(self.classifier), AdaptiveClassifier):
-            raise TypeError(must_be("classifier", "an AdaptiveClassifier", type(classifier)))
+            raise TypeError(must_be("classifier", "an AdaptiveClassifier", type_name(classifier)))
         options = {"class_weight": self.classifier.class_weight, "pos_label": self.classifier.pos_label}
         for name, option in options.items():
             if option is not None:
@@ -287,7 +287,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
 
         Parameters
         ----------
-        X : sequence of dict or str, data frame or sparse matrix
+        X : iterable of dict or str, series, data frame or sparse matrix
             As for `learn_many`.
         threads : int, default 1
             As for `predictions`.
@@ -414,7 +414,7 @@ def read_label_sets(y: object) -> Iterable[Any]:
         return frame_rows(y, column_names(y))
     check_sequence("y", y, "labels")
     if not isinstance(y, Iterable):
-        raise TypeError(must_be("y", "a sequence of labels, a set or list an example", type(y)))
+        raise TypeError(must_be("y", "a sequence with a set or list of labels for each example", type_name(y)))
     label_sets: Iterable[Any] = listed(y)
     return label_sets
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.packing import get_parameters, pack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
@@ -162,7 +162,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
                 "PegasosClassifier, are in examples/papers/duros_katzman.py"
             )
         if not issubclass(type(self.classifier), AdaptiveClassifier):
-            raise TypeError(must_be("classifier", "an AdaptiveClassifier", type(classifier)))
+            raise TypeError(must_be("classifier", "an AdaptiveClassifier", type_name(classifier)))
         parameters, defaults = get_parameters(self.classifier), get_parameters(AdaptiveClassifier())
         for name in ("pos_label", "threshold", "max_false_positive_rate", "decide_for"):
             if parameters[name] != defaults[name]:

@@ -177,7 +177,8 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
         check_bool("fit_intercept", self.fit_intercept)
         check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
         if isinstance(self.average, str):
-            check_member("average", self.average, ("weighted",))
+            if self.average != "weighted":
+                raise ValueError(must_be("average", "True, False, an int or 'weighted'", self.average))
         else:
             first = int(self.average) if isinstance(self.average, bool) else self.average
             check_integer("average", first, 0, LARGEST_COUNT)

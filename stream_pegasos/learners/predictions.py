@@ -51,7 +51,7 @@ class Predictions:
         have the rest.
     sets : list of list, or None
         For each example, the labels in the set for the `coverage`, the most probable first; `None` without a coverage.
-    withheld : list of tuple
+    withheld : list of list
         For each example, the labels with a probability above their threshold that a limit of false positives excluded.
     """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from river import base
 
-from stream_pegasos.common.checks import check_integer, must_be
+from stream_pegasos.common.checks import check_integer, must_be, type_name
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.features.base import Features, FeatureUnion
@@ -113,10 +113,12 @@ class TextClassifier(ModelOfAnyKind):
         self.features: Features = TextFeatures() if features is None else features
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
         if not isinstance(self.features, Features):
-            raise TypeError(must_be("features", "features of this package", type(features)))
+            raise TypeError(must_be("features", "features of this package", type_name(features)))
         kind = type(self.classifier)  # not isinstance: in River it looks into pipelines
         if not issubclass(kind, Classifier):
-            raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
+            raise TypeError(
+                must_be("classifier", "a classifier over feature dicts, as AdaptiveClassifier()", type_name(classifier))
+            )
         if self.vector_source is not None and Capability.VECTORS not in self.capabilities:
             raise ValueError(
                 f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
@@ -179,7 +181,7 @@ class TextClassifier(ModelOfAnyKind):
 
         Parameters
         ----------
-        x : str or dict
+        x : str, dict or, with `MailFeatures`, a mail
             The text; with `features.on`, a dict with this field.
         y : bool, int or str
             The label; for a `MultiLabelClassifier`, a collection of labels.
@@ -246,7 +248,7 @@ class TextClassifier(ModelOfAnyKind):
 
         Parameters
         ----------
-        x : str or dict
+        x : str, dict or, with `MailFeatures`, a mail
             The text, as for `learn_one`.
         """
         text = self.features.prepare(x)
@@ -295,7 +297,7 @@ class TextClassifier(ModelOfAnyKind):
 
         Parameters
         ----------
-        x : str or dict
+        x : str, dict or, with `MailFeatures`, a mail
             The text, as for `learn_one`.
         label : bool, int, str or None, default None
             A class whose own margin is explained instead. `None`: as above; if a text may have several labels, the most
@@ -325,7 +327,7 @@ class TextClassifier(ModelOfAnyKind):
 
         Parameters
         ----------
-        x : str or dict
+        x : str, dict or, with `MailFeatures`, a mail
             The text, as for `learn_one`.
         label : bool, int, str or None, default None
             As for `explain_one`, with the same errors.
@@ -335,7 +337,7 @@ class TextClassifier(ModelOfAnyKind):
             fraction of the time.
         """
         if Capability.EXPLAIN not in self.capabilities:
-            raise TypeError(must_be("classifier", "a linear one for explain_one", type(self.classifier)))
+            raise TypeError(must_be("classifier", "a linear one for explain_one", type_name(self.classifier)))
         if limit is not None:
             check_integer("limit", limit, 1, 1 << 53)
         encoder, prepared = self.encode_one(x)

@@ -238,7 +238,7 @@ class MailboxFilter:
             self.ledger.record([["trained", FLAGS, now]])
 
     def _note_undelivered(self, box: ImapConnection, folder: str, uidvalidity: int | None, uids: Sequence[int]) -> None:
-        """Report the mails that were not delivered once, and note them, except those that may be older."""
+        """Report each mail that was not delivered, once, and note it, unless it may be older."""
         before, uids_looked_at = self.ledger.memory.training.get(UNDELIVERED, []), {*uids}
         now = [
             entry

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from stream_pegasos.common.cached import cached_property
-from stream_pegasos.common.checks import check_bool, must_be
+from stream_pegasos.common.checks import check_bool, must_be, type_name
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.common.windows_1252 import encode_windows_1252
@@ -63,7 +63,7 @@ class MailFeatures(Features):
     route : bool, default True
         Whether to use the names of the servers on a mail's route, and the source. They show how spam reaches the
         mailboxes that the model has learned from. Use `False` for a model that will serve other mailboxes.
-    vectors : str, os.PathLike, mapping, encoder or None, default None
+    vectors : str, path, mapping, encoder, callable or None, default None
         Word vectors or an encoder, as for `TextFeatures`; subject and text of a mail have one vector together.
     mask_digits : bool or "both", default "both"
         As for `TextFeatures`; a model saved by version 0.2 has `True`.
@@ -258,4 +258,4 @@ def mail_content(mail: object) -> tuple[bytes, bool]:
             return mail.as_bytes(policy=policy), False
         except (LookupError, ValueError, TypeError, AttributeError):  # of a mail that was composed by a program
             return str(mail).encode("utf-8", "replace"), True
-    raise TypeError(must_be("a mail", "the text or bytes of one, or an email.message.Message", type(mail)))
+    raise TypeError(must_be("a mail", "the text or bytes of one, or an email.message.Message", type_name(mail)))

@@ -114,7 +114,7 @@ LIST_TAG = re.compile(r"\[[^\]]{1,25}\]\s*")
 
 
 def name_shape(text: str, longest: int = 24) -> str:
-    """A text in which each run of capitals, small letters or digits is one A, a or 0; other characters become ?."""
+    """A text with one A, a or 0 for each run of capitals, small letters or digits, and ? for other than ASCII."""
     classes = text[:100].encode("ascii", "replace").translate(CLASSES)
     return b"".join(REPEATED.findall(classes)).decode("ascii")[:longest]
 

@@ -52,7 +52,7 @@ OF_QUIRKS = (
 )
 MAYBE_OF_QUIRKS = ("-//w3c//dtd html 4.01 transitional//", "-//w3c//dtd html 4.01 frameset//")
 
-# Not markup of the page: comments, sheets, and texts that are not shown, if they come first.
+# Not markup of the page: comments, sheets, and texts that are not shown, whichever begins first.
 NO_MARKUP = re.compile(
     r"<(?:!--(?:-?>|.*?(?:--!?>|\Z))|(style|script|title|textarea)(?=[\s/>])([^<>]*+)>(.*?)(?:</\1(?=[\s/>])[^<>]*+>?|\Z)|"
     r"!(?!doctype)[^>]*+>?|\?[^>]*+>?|/(?:body|html)\s*+>)",

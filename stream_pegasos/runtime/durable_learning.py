@@ -308,9 +308,9 @@ class DurableLearning:
         return answers
 
     def _step_back(self, x: Message, label: Truth, id: Id, weight: float = 1.0) -> None:
-        """Undo what was learned of a message with another label than `label`. Learn `label` in a few steps
-        weighted by its surprise, until 1 minus its probability is at most the probability that the other label had
-        before it was learned. Limits of false positives forget the message.
+        """Undo what was learned of a message with another label than `label`. Learn `label` in a few steps,
+        weighted by the surprise of the other label, until 1 minus its probability is at most the probability that the
+        other label had before it was learned. Limits of false positives forget the message.
         """
         surprise = self.ids.surprise(id)
         other_labels = [other for other in self.model.classes if other != label]
@@ -356,8 +356,8 @@ class DurableLearning:
 
     def unlearn(self, x: Message, id: Id) -> str:
         """Forget the label of a message. A model of two labels learns the message with the other label, until the
-        probability of this label is at least that before it was learned; then the id is new again. Return "one step",
-        or "unknown" if the id or the other label is unknown and nothing is done.
+        probability of the other label is at least that before the message was learned; then the id is new again.
+        Return "one step", or "unknown" if the id or the other label is unknown and nothing is done.
         """
         labels = list(self.model.classes)
         other_labels = [label for label in labels if not self.ids.has(id, label)]

@@ -52,7 +52,7 @@ def explained(model: TextClassifier, x: Message, label: object = None, limit: in
 
 
 def _first_and_second(answer: dict[str, Any], kind: str) -> tuple[Label | None, Label | None]:
-    """The predicted label and the most probable other one; only the predicted one if a message may have several."""
+    """The predicted label and the most probable other one; only the most probable one if a message may have several."""
     best = [label for label, _ in answer["probabilities"]]
     if kind == LABELS:
         return (best[0] if best else None), None

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import orjson
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.companions import Companions
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.packing import pack, unpack
@@ -439,4 +439,4 @@ def _check_value(value: object) -> None:
         if not math.isfinite(value):
             raise ValueError(f"a number must be one that JSON has, got {value}")
     elif not (value is None or isinstance(value, (str, int))):
-        raise TypeError(must_be("a value", "of a type that JSON has", type(value)))
+        raise TypeError(must_be("a value", "of a type that JSON has", type_name(value)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.learners.files import read_progress
 from stream_pegasos.learners.merging import check_parts, merge
 from stream_pegasos.runtime.checkpoints import Checkpoints
@@ -205,7 +206,12 @@ class SharedCheckpoint:
 
 
 def offsets_at(position: object) -> dict[str, int]:
-    return position["offsets"] if isinstance(position, dict) else {}
+    if position is None:
+        return {}
+    if not isinstance(position, dict):
+        raise TypeError(must_be("a position", "a dict with offsets", type_name(position)))
+    offsets: dict[str, int] = position["offsets"]
+    return offsets
 
 
 def length_by_path(written: Written | None) -> dict[str, int]:

@@ -57,8 +57,8 @@ class QuestionedMessage(Message, kw_only=True):
 
 
 class LabelledMessage(Message, kw_only=True):
-    """A message and its label. The message may be left out if its `id` belongs to exactly one message that waits for
-    its label or whose label can still be taken back.
+    """A message and its label. The message may be left out if its `id` belongs to a message that waits for its label,
+    or has a label that can still be taken back; of several the newest counts.
     """
 
     label: SentLabel | list[SentLabel]
@@ -198,7 +198,7 @@ class MonitorAsked(Sent):
     limit: Annotated[int, Meta(ge=1, le=10_000, description="The number of classes to return.")] = 20
     label: Annotated[
         Annotated[str, Meta(max_length=10_000)] | None,
-        Meta(description='Return the words for and against this label: a text, or JSON if 1 and "1" differ.'),
+        Meta(description='Return the words for and against this label: a text, or JSON to tell 1 from "1".'),
     ] = None
     model: Annotated[bool, Meta(description="Return the parameters of the model and all its classes.")] = False
 

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_lengths, must_be
+from stream_pegasos.common.checks import check_bool, check_integer, check_lengths, must_be, type_name
 from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.features.frames import is_frame, listed
 from stream_pegasos.features.message import is_nothing
@@ -331,7 +331,9 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
     """A new classifier, by an estimator's parameters."""
     classifier = estimator.part("classifier")
     if not isinstance(classifier, Classifier) or isinstance(classifier, TextClassifier):
-        raise TypeError(must_be("classifier", "a classifier of this package", type(classifier)))
+        raise TypeError(
+            must_be("classifier", "a classifier over feature dicts, as AdaptiveClassifier()", type_name(classifier))
+        )
     if Capability.MULTILABEL in classifier.capabilities:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
     options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}

@@ -30,7 +30,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
     analyzer : {"word", "char", "char_wb"}, default "word"
     lowercase : bool, default True
     strip_accents : {"unicode", "ascii"}, callable or None, default None
-    stop_words : iterable of str, "english" or None, default None
+    stop_words : collection of str, "english" or None, default None
     token_pattern : str or None, default None
     binary : bool, default True
     norm : {"l2", "l1"} or None, default "l2"
@@ -95,7 +95,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y : object
+        X, y : object, default None
             Ignored.
 
         Raises
@@ -111,7 +111,7 @@ class TextVectorizer(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y : object
+        X, y : object, default None
             Ignored.
         """
         return self.fit()

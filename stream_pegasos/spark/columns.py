@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.features.message import ABSENT, get_field, select_fields, without
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import label_of, read_truth
@@ -210,7 +210,7 @@ def check_messages(frame: DataFrame, name: str, model: TextClassifier) -> None:
     A ValueError or TypeError if it has not, or if the model is no text model.
     """
     if not isinstance(model, TextClassifier):
-        raise TypeError(must_be("model", "a TextClassifier, which reads columns of messages", type(model)))
+        raise TypeError(must_be("model", "a TextClassifier, which reads columns of messages", type_name(model)))
     if model.features.takes_text:
         is_mail = model.features.mail_field is not None
         check_column(frame, "mails" if is_mail else "texts", name, MAILS if is_mail else TEXTS)

@@ -24,7 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier
@@ -48,7 +48,7 @@ class Undefined(Identifiable):
 
 def text_classifier(value: object) -> TextClassifier:
     if not isinstance(value, TextClassifier):
-        raise TypeError(must_be("model", "a TextClassifier", type(value)))
+        raise TypeError(must_be("model", "a TextClassifier", type_name(value)))
     return value
 
 

@@ -19,7 +19,7 @@ class Address(NamedTuple):
     port: str = ""  # of a server that names none
 
     def settings(self, pattern: str, *names: str) -> dict[str, str]:
-        """The options that are not `known`, whose names must match the pattern."""
+        """The options that are not in `names`; their names must match the pattern."""
         unknown = {name: value for name, value in self.options.items() if name not in names}
         for name in unknown:
             if not re.fullmatch(pattern, name):

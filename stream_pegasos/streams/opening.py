@@ -165,8 +165,8 @@ def is_same_stream(address: str, other: str) -> bool:
         return False
     if not _named(first).isdisjoint(_named(second)) or not _found(first).isdisjoint(_found(second)):
         return True
-    cluster = scheme.find_cluster(first) if scheme.find_cluster is not None else None
-    return cluster is not None and scheme.find_cluster is not None and cluster == scheme.find_cluster(second)
+    cluster = scheme.find_cluster(first)
+    return cluster is not None and cluster == scheme.find_cluster(second)
 
 
 def _named(address: Address) -> set[tuple[str, str]]:

@@ -23,7 +23,7 @@ class Scheme(NamedTuple):
     member: Callable[[Address, SourceSettings], Source] | None = None  # a source that several runs share
     port: str = ""  # the default port; empty if the address needs no server
     place: Callable[[Address], object] = lambda address: address.path  # the name of a stream at its server
-    find_cluster: Callable[[Address], str | None] | None = None  # an id that all servers of a cluster report
+    find_cluster: Callable[[Address], str | None] = lambda address: None  # an id that all servers of a cluster report
 
 
 def _kafka_source(address: Address, settings: SourceSettings) -> Source:
@@ -93,8 +93,8 @@ def parse_address(address: str) -> Address:
     # Error messages leave out a possible password.
     try:
         parts = urlsplit(address)
-    except ValueError as error:
-        raise StreamError(f"the address cannot be read ({error})") from None
+    except ValueError:
+        raise StreamError("the address cannot be read: its host, or an encoded character, is not valid") from None
     if not parts.scheme:
         raise StreamError(f"an address must begin with its server, as {examples(SCHEMES)}")
     if parts.scheme.startswith("redis+"):
@@ -106,9 +106,11 @@ def parse_address(address: str) -> Address:
         raise StreamError(f"unknown address {parts.scheme}://: give {examples(SCHEMES)}")
     path = unquote(parts.path.strip("/") if scheme.port else parts.netloc + parts.path)
     if (scheme.port and not parts.netloc.rpartition("@")[2]) or not path or parts.fragment:
-        raise StreamError(f"{parts.scheme}:// must have a host and a name, as {scheme.example}")
+        raise StreamError(
+            f"{parts.scheme}:// must have a host and a name, as {parts.scheme}://{scheme.example.partition('://')[2]}"
+        )
     try:
         options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-    except ValueError as error:
-        raise StreamError(f"the options after ? cannot be read ({error})") from None
+    except ValueError:
+        raise StreamError("the options after ? must be name=value, with & between them") from None
     return Address(parts.scheme, parts.netloc, path, dict(options), scheme.port)

@@ -101,7 +101,7 @@ class Sink(Protocol):
 
 
 class SourceSettings(NamedTuple):
-    """The arguments of `open_source` except the address and the position; its docstring describes them."""
+    """The arguments of `open_source` except the address, with the options in one; its docstring describes them."""
 
     position: object
     options: ReadOptions

@@ -201,6 +201,6 @@ def _number_label(text: str, label_reader: LabelsMeant) -> Label | None:
             f"label must be a class, as an integer or a name, got {text!r}; no numbers are predicted: name classes, as "
             "low and high, or list the labels"
         )
-    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # not 1e3, e.g.
+    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3, a text for label_of
         return int(number)
     return text

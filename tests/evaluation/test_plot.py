@@ -126,7 +126,7 @@ def test_file_types(name, magic, tmp_path):
 
 
 def test_another_file_type_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"a\.xyz must end in \.png, \.svg, \.pdf"):
+    with pytest.raises(ValueError, match=r"a\.xyz must end in one of \.png, \.svg, \.pdf"):
         write(draw(curve, title="stream"), tmp_path / "a.xyz")
     assert not (tmp_path / "a.xyz").exists()
 

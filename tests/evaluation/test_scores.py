@@ -303,7 +303,7 @@ def test_the_state_tells_which_score_it_is_of():
     score = new_score(model, 50)
     score.update(of_classes("a", "b", [0.5]))
     assert score_of_state(score.get_state(), model, 50).get_state() == score.get_state()
-    with pytest.raises(ValueError, match="the score must be one of classes"):
+    with pytest.raises(ValueError, match="the kind of the score must be 'classes'"):
         score_of_state(LabelScore().get_state(), model)
 
 

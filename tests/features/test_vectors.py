@@ -110,8 +110,8 @@ def test_what_a_model_file_says_of_it(tmp_path):
 @pytest.mark.parametrize(
     "source, error, match",
     [
-        (None, TypeError, "got NoneType"),
-        (b"wordllama", TypeError, "got bytes"),
+        (None, TypeError, "got a NoneType"),
+        (b"wordllama", TypeError, "got a bytes"),
         ("wordlama", FileNotFoundError, "file or folder that exists, got 'wordlama'"),
         ("a\0b", ValueError, "must be the name of a file"),
         ("x.bin", ValueError, r"'x\.bin' is a binary file of word2vec .*: write its vectors as text, \.vec, as"),

@@ -77,7 +77,7 @@ TOGETHER = [
     (lambda: OrdinalClassifier("adaptive"), TypeError, "must be an AdaptiveClassifier"),
     (lambda: OrdinalClassifier(PegasosClassifier()), TypeError, "PegasosClassifier, are in examples/papers/duros"),
     *(
-        (lambda parts=parts: TextClassifier(*parts), TypeError, "of this package")
+        (lambda parts=parts: TextClassifier(*parts), TypeError, "of this package|over feature dicts")
         for parts in (
             *[(PegasosClassifier(), None), (HashedBagOfWords, None), ("words", None), (None, HashedBagOfWords())],
             *[(None, PegasosClassifier), (None, {"l2": 1.0}), (PegasosClassifier(), HashedBagOfWords())],

@@ -162,7 +162,7 @@ def test_the_guide_leads_from_a_fresh_debian_to_a_filter_that_lasts(tmp_path, da
         logs_are_rotated(server)
         a_killed_service_and_a_lost_disk_come_back(server, later)
         the_version_is_changed_and_changed_back(server, later[0])
-        the_model_is_trained_anew(server, new)
+        the_model_is_retrained(server, new)
         bogofilter_is_back(server, new["spam"])
 
 
@@ -240,13 +240,13 @@ def the_version_is_changed_and_changed_back(server, mail):
         assert not is_new(server, mail)
 
 
-def the_model_is_trained_anew(server, new):
+def the_model_is_retrained(server, new):
     for label, mails in new.items():
         folder = server.root / "root/newest" / label
         folder.mkdir(parents=True)
         for number, mail in enumerate(mails):
             (folder / f"{number}.eml").write_text(mail, "utf-8", "surrogateescape")
-    follow(server, "Train anew when a model went wrong")
+    follow(server, "Retrain a model that went wrong")
     is_up(server)
     assert metrics(server)["messages_learned_total"] == 0
     assert [is_new(server, new["spam"][0]) for _ in range(2)] == [True, False]

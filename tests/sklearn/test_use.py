@@ -216,7 +216,7 @@ def test_what_cannot_be_learned_is_refused_and_changes_nothing():
         ),
         (
             lambda: OnlineTextClassifier(classifier="svm").fit(TEXTS, LABELS),
-            "classifier must be a classifier of this package",
+            "classifier must be a classifier over feature dicts",
         ),
         (lambda: OnlineTextClassifier(classifier=MultiLabelClassifier()).fit(TEXTS, LABELS), "several labels"),
         (lambda: matrices.fit(pd.DataFrame({"c": [1.0]}), [0], sample_weight=[-1.0]), "must be from 0"),

@@ -271,7 +271,7 @@ cdef class Vocabulary(Encoder):
     cdef int _load(self, x, bint learning) except -1:
         cdef Py_ssize_t before = len(self._keys)
         if not isinstance(x, dict):
-            raise TypeError(must_be("features", "a dict", type(x)))
+            raise TypeError(must_be("features", "a dict", type_name(x)))
         try:
             if self._encode(x, learning):
                 return 1

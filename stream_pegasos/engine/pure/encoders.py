@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT, VALUE_LIMIT, Row
 
@@ -130,7 +130,7 @@ SIZE_EXPECTED = f"finite, and at most {VALUE_LIMIT:g} in size"
 
 def plain_items(x: object) -> list[tuple[Any, float]]:
     if not isinstance(x, dict):
-        raise TypeError(must_be("features", "a dict", type(x)))
+        raise TypeError(must_be("features", "a dict", type_name(x)))
     return [(plain_name(name), check_value(name, value)) for name, value in x.items()]
 
 

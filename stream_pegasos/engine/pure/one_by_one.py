@@ -38,7 +38,7 @@ class OneByOne:
         x : dict
             The features: int, str, bool or tuples of those, each with a finite number of at most 1e45 in size. `None`,
             NaN or another missing value is refused: leave the feature out, or fill it in by `StatImputer` of River.
-        y : bool, int or str
+        y : bool, int or str; for a `MultiLabelClassifier` a collection of these, or a dict
             The label: bool, int or str.
         w : float, default 1.0
             What the loss on this example counts, from 0 to 1e30.

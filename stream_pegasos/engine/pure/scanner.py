@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.encoders import Encoder, get_parameters
 from stream_pegasos.engine.pure.tokens import (
@@ -242,14 +242,14 @@ TOKEN_PATTERNS = (r"\b\w\w+\b", r"\w+", r"\w+|[^\w\s]", r"\S+", ANY_LANGUAGE)
 def checked_text(text: object) -> str:
     if not isinstance(text, str):
         way_out = "with on='NAME' it is taken from a field" if isinstance(text, dict) else ""
-        raise TypeError(must_be("a text", "a str", type(text), way_out))
+        raise TypeError(must_be("a text", "a str", type_name(text), way_out))
     return str.__str__(text)
 
 
 def checked_vector(numbers: object, n_dimensions: int) -> NDArray[np.float32]:
     """The numbers of a vector; an empty array if the message has none."""
     if not isinstance(numbers, np.ndarray) or numbers.shape not in ((n_dimensions,), (0,)):
-        raise TypeError(must_be("a vector", f"an array of {n_dimensions} numbers", type(numbers)))
+        raise TypeError(must_be("a vector", f"an array of {n_dimensions} numbers", type_name(numbers)))
     return np.ascontiguousarray(numbers, np.float32)
 
 
