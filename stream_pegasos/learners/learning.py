@@ -60,7 +60,7 @@ MOST_MARGINS = 1 << 21
 LABELS_AWAITED, MOST_NAMED = 500, 20
 
 
-class Batch(NamedTuple):
+class ScaledRows(NamedTuple):
     """Examples during learning: the number of examples before them, their rows and weights, and the scaler after all of
     them.
     """
@@ -86,7 +86,7 @@ class Learning(Model):
     is_direct_with_weight: bool
     by_margin: bool
     # The scaler of numeric features, if there may be some, and the batch that the learner is learning.
-    _scaling: tuple[FeatureScaler, Batch | None] | None = None
+    _scaling: tuple[FeatureScaler, ScaledRows | None] | None = None
     _is_watched: bool
     recency: Recency = Recency()
     _told_of_labels: bool = False  # whether there was a warning that labels are unlike classes
@@ -314,7 +314,7 @@ class Learning(Model):
         assert before is not None
         scaler = copy.copy(before)
         scaled = scaler.learned_rows(rows, weights.tolist())
-        self._scaling = before, Batch(self.n_learned, rows, weights, scaler)
+        self._scaling = before, ScaledRows(self.n_learned, rows, weights, scaler)
         return scaled
 
     def _learn_scaled(
