@@ -149,7 +149,7 @@ class Calls(RuleBasedStateMachine):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("scale", [1, pytest.param(25, marks=pytest.mark.heavy)])
+@pytest.mark.parametrize("scale", [1, pytest.param(15, marks=pytest.mark.heavy)])
 @pytest.mark.parametrize("engine", ["pure"] if pure else ["compiled", "pure"])
 @pytest.mark.parametrize("group", GROUPS)
 def test_any_calls_in_any_order(group, engine, scale):

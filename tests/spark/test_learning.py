@@ -113,7 +113,7 @@ def test_a_number_that_is_not_whole_is_refused(spark):
     frame = spark.createDataFrame([(f"word{label}", label) for label in labels], "text string, label double")
     learned = learn(frame, parts=1)
     assert learned.refused == {"the label is null": 1} | {
-        f"label {label} is not an integer below 2**53": 1 for label in labels[20:24]
+        f"label must be an integer below 2**53, got {label}": 1 for label in labels[20:24]
     }
     assert learned.n_learned == 20 and {*map(type, learned.model.classes)} == {int}
 
@@ -138,7 +138,7 @@ def test_what_can_never_be_learned_is_one_clear_error(spark):
             "ordered classes must be integers",
         ),
         (learned, {"label": "n"}, TypeError, "column 'n' is of type int, and the model has labels of type string"),
-        (AdaptiveClassifier(), {}, TypeError, "the model is of class AdaptiveClassifier"),
+        (AdaptiveClassifier(), {}, TypeError, "model must be a TextClassifier"),
         (None, {"round_size": 0}, ValueError, "round_size"),
         (None, {"parts": 0}, ValueError, "parts"),
         (None, {"text": "body"}, ValueError, "no column 'body' for the texts; it has 'text', 'label', 'n', 'is'"),

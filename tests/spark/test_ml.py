@@ -95,7 +95,7 @@ def test_labels_that_are_no_places_in_a_vector_stay_as_they_are(spark, tmp_path)
     assert answered[0].prediction == 3.0
     assert answered[0].probability.toArray().tolist() == [0.0, 0.0, 0.0, pytest.approx(0.99, abs=0.01)]
     assert answered[1].prediction is answered[1].probability is None
-    with pytest.raises(TypeError, match="model must be a TextClassifier, got a AdaptiveClassifier"):
+    with pytest.raises(TypeError, match="model must be a TextClassifier, got an AdaptiveClassifier"):
         SparkTextClassifier(model=AdaptiveClassifier())
     with pytest.raises(ValueError, match=r"must hold a stream_pegasos.spark.ml.SparkTextClassifier, got a"):
         SparkTextClassifier.load(str(tmp_path / "model"))

@@ -169,7 +169,7 @@ def test_a_wrong_call_says_what_is_wrong(spark, tmp_path):
         ([model], {"text": "body"}, ValueError, "no column 'body' for the texts; it has 'text', 'n'"),
         ([model], {"text": "n"}, TypeError, "column 'n' is of type bigint; the texts must be strings"),
         ([model], {"prediction": "n"}, ValueError, "already has a column 'n',"),
-        ([AdaptiveClassifier()], {}, TypeError, "the model is of class AdaptiveClassifier"),
+        ([AdaptiveClassifier()], {}, TypeError, "model must be a TextClassifier"),
         ([tmp_path / "none"], {}, FileNotFoundError, "none"),
     ):
         with pytest.raises(kind, match=reason):
@@ -222,11 +222,11 @@ def test_what_score_and_learn_do_not_take_is_said_in_our_words(spark):
     model = TextClassifier()
     model.learn_many(["a", "b"], ["x", "y"])
     for call in (score, learn):
-        with pytest.raises(TypeError, match=r"frame is a pandas.DataFrame; spark.createDataFrame\(frame\)"):
+        with pytest.raises(TypeError, match=r"got a pandas.DataFrame; spark.createDataFrame\(frame\)"):
             call(pd.DataFrame({"text": ["a"], "label": ["x"]}), model)
-    with pytest.raises(TypeError, match="prediction is None; it names"):
+    with pytest.raises(TypeError, match="prediction must be the name of the new column"):
         score(frame, model, prediction=None)
-    with pytest.raises(TypeError, match="a column must be named by a str, got 7"):
+    with pytest.raises(TypeError, match="the name of a column must be a str, got 7"):
         score(frame, model, prediction=7)
     with pytest.raises(ValueError, match="column 'label' cannot be label and weight at once"):
         learn(frame, weight="label")
