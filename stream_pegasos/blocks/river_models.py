@@ -13,7 +13,8 @@ from river import base
 from river.active.base import ActiveLearningClassifier
 from river.compose.pipeline import Pipeline
 
-from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, must_be, type_name, user_code
+from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, user_code
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import Label

@@ -28,9 +28,7 @@ from stream_pegasos.cli.models import (
 from stream_pegasos.cli.options import StreamOptions, model_argument, result_field, vectors_field
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
-from stream_pegasos.engine.pure.tokens import BEGIN, END
 from stream_pegasos.learners.capabilities import Capability
-from stream_pegasos.learners.explanations import shown_ngram
 
 if TYPE_CHECKING:
     from stream_pegasos.features.message import Message
@@ -320,6 +318,9 @@ def _shown(feature: object) -> str:
     """A feature on one line, with the end of the text that it belongs to; `…` marks a character n-gram that begins or
     ends inside a word.
     """
+    from stream_pegasos.engine.pure.tokens import BEGIN, END
+    from stream_pegasos.learners.explanations import shown_ngram
+
     if isinstance(feature, str):
         for mark, place in ((f"{BEGIN} ", "beginning"), (f" {END}", "end")):
             if mark in feature:

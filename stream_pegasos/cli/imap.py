@@ -21,6 +21,7 @@ from stream_pegasos.cli.interrupts import Interrupt
 from stream_pegasos.cli.mail_options import VerdictOptions, mail_field
 from stream_pegasos.cli.models import set_decision
 from stream_pegasos.cli.options import DecisionOptions, gap_field, n_threads, service_field, vectors_field
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.host_addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ServerOptions:
             )
         trusted = os.environ.get("SSL_CERT_FILE")
         if not is_plain and trusted and not os.path.isfile(trusted):  # OpenSSL would trust no server, without a reason
-            raise Failure(f"SSL_CERT_FILE must be a file, got {trusted!r}")
+            raise Failure(must_be("SSL_CERT_FILE", "a file", trusted))
         context = None if is_plain else ssl.create_default_context()
         port = port or (993 if self.tls == "always" else 143)
         starttls = self.tls == "starttls"

@@ -2,7 +2,7 @@
 
 | what | file |
 |---|---|
-| checks of parameters, and the one form of errors | `checks` |
+| checks of parameters; the one form of errors | `checks`; `errors` |
 | the declaration of a state; arrays that are read in parts | `state`, `lazy_columns` |
 | conversion to JSON and back | `packing` |
 | texts for display; bytes of any mail as text | `display`, `windows_1252` |

@@ -9,39 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from stream_pegasos.common.display import quoted, shortened
+from stream_pegasos.common.errors import must_be, type_name
 
 # With l2 and the weights of examples inside these limits, every sum stays finite.
 SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
 SMALLEST_WEIGHT = 1e-30  # smaller weights above 0 count as this
 LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
-
-
-LONGEST_SHOWN = 200  # characters of a value in an error
-
-
-def must_be(name: str, expected: str, value: object, way_out: str = "") -> str:
-    """The text of an error about a value. If its type is wrong, pass its `type_name`.
-
-    >>> must_be("l2", "above 0", -1.0)
-    'l2 must be above 0, got -1.0'
-    >>> must_be("y", "a sequence of labels", type_name("spam"), "pass a list")
-    'y must be a sequence of labels, got a str; pass a list'
-    """
-    shown = value if isinstance(value, TypeName) else shortened(quoted(value), LONGEST_SHOWN)
-    return f"{name} must be {expected}, got {shown}" + (f"; {way_out}" if way_out else "")
-
-
-class TypeName(str):
-    """The type of a value with its article, which an error shows as it is."""
-
-
-def type_name(value: object) -> TypeName:
-    return TypeName(indefinite(type(value).__name__))
-
-
-def indefinite(noun: str) -> str:
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 
 __all__ = ["HostAddress", "is_address", "is_loopback", "key_for"]
 

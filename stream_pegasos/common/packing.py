@@ -17,7 +17,7 @@ import orjson
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 
 has_surrogate = re.compile(r"[\ud800-\udfff]").search
 # The arrays of the feature names: their JSON texts, joined, and the offsets of the texts.

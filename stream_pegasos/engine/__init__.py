@@ -31,7 +31,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.engine import pure
 
 __all__ = [

@@ -17,7 +17,7 @@ from time import monotonic, sleep
 
 import numpy as np
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.lazy_columns import Column as LazyColumn, whole
 from stream_pegasos.common.locks import heed_forks
 from stream_pegasos.engine import records

@@ -18,8 +18,8 @@ from stream_pegasos.blocks.blockwise import (
     predict_learn,
 )
 from stream_pegasos.blocks.predicted import Labelled, PredictedBlock
-from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import shortened
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.evaluation.curve import Curve
 from stream_pegasos.evaluation.label_errors import LabelErrors, shown_by
 from stream_pegasos.evaluation.late import Delay, Events, LateLearner, Moment, events_after, events_at

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from stream_pegasos.blocks.predicted import PredictedBlock
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.ranking import Pair, PositiveScore
 from stream_pegasos.evaluation.tallies import (

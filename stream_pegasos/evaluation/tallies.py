@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.evaluation.metric_names import ROWS, list_metrics
 from stream_pegasos.learners.label_meaning import Label

@@ -12,7 +12,7 @@ import numpy as np
 
 from stream_pegasos.blocks.blockwise import OnRefused, predict_learn
 from stream_pegasos.blocks.predicted import Labelled
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.evaluation.metric_names import smaller_is_better
 from stream_pegasos.evaluation.scores import AnyOutcomes, block_outcomes, new_score
 from stream_pegasos.learners.model import Model

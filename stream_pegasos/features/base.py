@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_sequence, must_be, type_name
+from stream_pegasos.common.checks import check_sequence
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure import Scanner as PureScanner

@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.host_addresses import is_address
 from stream_pegasos.common.locks import Lock

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.display import format_value
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.engine import Scanner
 from stream_pegasos.features.base import Features
 from stream_pegasos.features.message import check_depth, check_field, is_nothing

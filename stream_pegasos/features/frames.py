@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_sequence, must_be
+from stream_pegasos.common.checks import check_sequence
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.engine.pure.encoders import CsrArrays, Inputs
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT
 

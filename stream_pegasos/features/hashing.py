@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_member, must_be, type_name, user_code
+from stream_pegasos.common.checks import check_bool, check_integer, check_member, user_code
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.engine import Scanner
 from stream_pegasos.engine.pure.characters import normalized
 from stream_pegasos.engine.pure.scanner import BOTH, checked_text, masked_digits, ngrams_and_numbers

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hashlib import blake2b
 from typing import Any
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 
 __all__ = [
     "ABSENT",

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.engine.pure.scanner import word_64
@@ -237,7 +237,7 @@ def _files(name: str) -> tuple[Sequence[Path], Callable[..., Table]]:
     if path.suffix == ".bin":
         raise ValueError(f"{name!r} is a binary file of word2vec or fastText, which is not read: {AS_TEXT}")
     if not path.is_file():
-        raise FileNotFoundError(f"vectors must be {WORDLLAMA!r}, 'use', or a file or folder that exists, got {name!r}")
+        raise FileNotFoundError(must_be("vectors", f"{WORDLLAMA!r}, 'use', or a file or folder that exists", name))
     return [path], _read_text
 
 

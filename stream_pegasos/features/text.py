@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from stream_pegasos.common.checks import check_integer, check_number, must_be
+from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.engine.pure.scanner import ANY_LANGUAGE
 from stream_pegasos.features.base import Features, SentenceVector, make_scanner

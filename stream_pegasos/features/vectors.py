@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.display import one_line
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.features.encoders import OBJECT, USE, TextEncoder, is_encoder, text_encoder
 from stream_pegasos.features.tables import WORDLLAMA, Codes, Kept, Shifts, Table, read_once, table_from_mapping
 

@@ -9,15 +9,9 @@ from typing import Any, Literal, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import (
-    LARGEST_WEIGHT,
-    SMALLEST_WEIGHT,
-    check_integer,
-    check_lengths,
-    check_number,
-    must_be,
-)
+from stream_pegasos.common.checks import LARGEST_WEIGHT, SMALLEST_WEIGHT, check_integer, check_lengths, check_number
 from stream_pegasos.common.display import quoted
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.features.frames import check_column, listed

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.lazy_columns import Column
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary

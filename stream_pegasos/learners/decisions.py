@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_share, must_be
+from stream_pegasos.common.checks import check_share
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.learners.false_positives import FIRST, FalsePositiveLimit, Tail

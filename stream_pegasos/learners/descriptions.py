@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.learners.label_meaning import read_truth
 
 __all__ = ["Descriptions", "Lessons", "make_lessons", "name_as_text"]

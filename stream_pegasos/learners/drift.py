@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from river import base
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import is_drift_detector
 
 __all__ = ["DriftWatch"]

@@ -8,8 +8,9 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import check_member, check_number, must_be
+from stream_pegasos.common.checks import check_member, check_number
 from stream_pegasos.common.display import quoted
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.merging import merged_newest
 from stream_pegasos.engine.pure.driver import LARGEST_CALIBRATION_WEIGHT

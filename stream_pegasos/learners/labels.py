@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import LARGEST_COUNT, check_number, must_be, type_name
+from stream_pegasos.common.checks import LARGEST_COUNT, check_number
 from stream_pegasos.common.display import quoted
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import probabilities_many, probabilities_one, target_array
 from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain

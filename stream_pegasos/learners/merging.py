@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.common.state import State, in_double
 from stream_pegasos.engine import Vocabulary

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_integer, indefinite, must_be, type_name
+from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.errors import indefinite, must_be, type_name
 from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.common.packing import described, get_parameters

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_lengths, check_sequence, must_be, type_name
+from stream_pegasos.common.checks import check_lengths, check_sequence
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters, pack, pack_parameters, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner

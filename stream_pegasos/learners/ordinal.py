@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters, pack_parameters
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner

@@ -18,8 +18,8 @@ from stream_pegasos.common.checks import (
     check_max_features,
     check_member,
     check_number,
-    must_be,
 )
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
 from stream_pegasos.engine.pure.weights import INTERCEPT

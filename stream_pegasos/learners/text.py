@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from river import base
 
-from stream_pegasos.common.checks import check_integer, must_be, type_name
+from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.features.base import Features, FeatureUnion

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from stream_pegasos.common.checks import check_integer, must_be
+from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.runtime.learned_ids import IdMemory
 from stream_pegasos.runtime.recent import Recent
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.blocks.predicted import MOST_PROBABLE
-from stream_pegasos.common.checks import check_share, must_be
+from stream_pegasos.common.checks import check_share
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.features.message import Fields, Message
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.explanations import INTERCEPT, phrases

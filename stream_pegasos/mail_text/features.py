@@ -11,7 +11,8 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from stream_pegasos.common.cached import cached_property
-from stream_pegasos.common.checks import check_bool, must_be, type_name
+from stream_pegasos.common.checks import check_bool
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.packing import features_to_json
 from stream_pegasos.common.windows_1252 import encode_windows_1252

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
-from stream_pegasos.common.checks import check_integer, check_number, must_be
+from stream_pegasos.common.checks import check_integer, check_number
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.features.message import Message, is_blank, message_identity, message_size
 from stream_pegasos.learners.predictions import Predictions, uncertainty
 from stream_pegasos.runtime.answers import now

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from time import monotonic
 from typing import IO, Any
 
-from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.companions import Companions
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.file_lock import FileLock
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.vectors import VectorsError

@@ -17,8 +17,8 @@ from typing import IO, Any
 
 import orjson
 
-from stream_pegasos.common.checks import must_be, type_name
 from stream_pegasos.common.companions import Companions
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.features.message import Message, check_depth, make_message

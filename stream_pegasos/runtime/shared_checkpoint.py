@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.learners.files import read_progress
 from stream_pegasos.learners.merging import check_parts, merge
 from stream_pegasos.runtime.checkpoints import Checkpoints

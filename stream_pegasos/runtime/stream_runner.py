@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from stream_pegasos.blocks.blockwise import encode_ahead, encode_early, n_teaching, predict_learn
 from stream_pegasos.blocks.predicted import NOTHING, Labelled
 from stream_pegasos.common.checks import LARGEST_COUNT, check_integer
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.features.encoders import EncoderAwayError
 from stream_pegasos.learners.files import Snapshot
@@ -502,7 +503,7 @@ def _checked(progress: object) -> dict[str, Any]:
     progress = progress or {}
     try:
         if not isinstance(progress, dict):
-            raise TypeError(f"progress must be a dict, got {progress!r:.200}")
+            raise TypeError(must_be("progress", "a dict", progress))
         check_integer("n_read", progress.get("n_read", 0), 0, LARGEST_COUNT)
         check_integer("n_learned", progress.get("n_learned", 0), 0, LARGEST_COUNT)
         _, _ = progress.get("sources", (None, None))

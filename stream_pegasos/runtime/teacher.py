@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line, printable, shortened
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.servers import JsonServer, ServerAwayError, ServerRefusedError

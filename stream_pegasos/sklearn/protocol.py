@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
-from stream_pegasos.common.checks import check_bool, check_integer, check_lengths, must_be, type_name
+from stream_pegasos.common.checks import check_bool, check_integer, check_lengths
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.features.frames import is_frame, listed
 from stream_pegasos.features.message import is_nothing

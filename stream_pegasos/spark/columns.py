@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.features.message import ABSENT, get_field, select_fields, without
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_meaning import label_of, read_truth

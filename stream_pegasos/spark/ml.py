@@ -24,7 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.loading import load
 from stream_pegasos.learners.text import TextClassifier

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.streams.example import StreamError
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain, product
 from typing import cast
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.windows_1252 import decode_windows_1252
 from stream_pegasos.streams.chunks import Chunks, may_begin
 from stream_pegasos.streams.example import StreamError

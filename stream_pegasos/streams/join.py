@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number, must_be
+from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.features.message import make_message, message_size
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.streams.example import Example, Id, Truth

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.cached import cached_property
-from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.streams.encoding import TextEncoding
 from stream_pegasos.streams.example import Id, LabelFormat, RecordError, StreamError, Truth
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.extras import missing
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.answer import Answer
@@ -270,7 +271,7 @@ def _client(address: Address, retry: Retry, *names: str) -> Any:
     url = f"{address.scheme}://{address.server}/{address.integer('db', 0)}"
     for name in _FILES & options.keys():
         if not os.path.isfile(options[name]):
-            raise StreamError(f"{name} must be a file, got {options[name]!r}")
+            raise StreamError(must_be(name, "a file", options[name]))
     try:
         client = redis.Redis.from_url(
             f"{url}?{urlencode(options)}" if options else url,

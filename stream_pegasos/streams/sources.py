@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, Id, StreamError, unreadable

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from stream_pegasos.common.checks import must_be
+from stream_pegasos.common.errors import must_be
 
 # A template is its literal pieces and, between them, words to choose from or the number of digits to draw.
 _Template = tuple[str | tuple[str, ...] | int, ...]

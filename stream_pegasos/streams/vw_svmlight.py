@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from stream_pegasos.common.checks import must_be
 from stream_pegasos.common.display import one_line
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.features.message import Fields
 from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, LabelsMeant, label_of
 from stream_pegasos.streams.example import Parsed, Truth, together

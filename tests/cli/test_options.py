@@ -186,6 +186,16 @@ def test_nothing_is_imported_that_is_not_needed(here):
     assert not imported & {*heavy.split()}
 
 
+def test_no_command_needs_numpy_for_its_help():
+    script = (
+        "import sys; from importlib import import_module; from stream_pegasos.cli import COMMANDS\n"
+        "for name in COMMANDS: import_module('stream_pegasos.cli.' + name.replace('-', '_'))\n"
+        "print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_word_vectors(ok, fails, here, monkeypatch):
     """They are given to a new model, and again with a saved one, wherever they are now."""
     (here / "x.vec").write_text("win 1 0.5\nlunch -1 0.25\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import must_be, type_name
+from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.engine.pure.characters import composed
 from stream_pegasos.engine.pure.encoders import Encoder, get_parameters
 from stream_pegasos.engine.pure.tokens import (
