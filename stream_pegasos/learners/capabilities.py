@@ -7,9 +7,6 @@ from enum import StrEnum
 
 __all__ = ["CLASSES", "LABELS", "ORDERED", "Capability", "model_kind"]
 
-# The kinds of models, by their predictions: one of several classes, one of ordered classes, or several labels.
-CLASSES, ORDERED, LABELS = "classes", "ordered", "several labels"
-
 
 class Capability(StrEnum):
     """A capability of a model. It equals its name, as in `"weights" in model.capabilities`."""
@@ -21,6 +18,10 @@ class Capability(StrEnum):
     MULTICLASS = "several classes"  # more than two
     ORDINAL = "ordered"  # classes are integers, and errors have a size
     MULTILABEL = "several labels"  # an example may have several
+
+
+# The kinds of models, by their predictions: one of several classes, one of ordered classes, or several labels.
+CLASSES, ORDERED, LABELS = "classes", Capability.ORDINAL.value, Capability.MULTILABEL.value
 
 
 def model_kind(capabilities: Collection[str]) -> str:

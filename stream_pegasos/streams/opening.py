@@ -8,12 +8,11 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from stream_pegasos.common.checks import must_be
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.example import LabelFormat, StreamError
 from stream_pegasos.streams.read_options import ReadOptions
 from stream_pegasos.streams.readers import OnEvent, format_of
-from stream_pegasos.streams.schemes import SCHEMES, examples, parse_address
+from stream_pegasos.streams.schemes import SCHEMES, check_format, examples, parse_address
 from stream_pegasos.streams.sources import OnBad, Sink, Source, SourceSettings
 
 LOOPBACK = ("127.0.0.1", "[::1]", "localhost")
@@ -107,20 +106,19 @@ def open_source(
     options = replace(options, **{**own, **given, "unlabelled": True})
     address = os.fspath(address)
     server = parse_address(address) if "://" in address else None
-    scheme = SCHEMES[server.scheme] if server is not None else None
     if options.format is None:
         options = replace(options, format=format_of(address))
-    elif scheme is not None and options.format not in scheme.formats:
-        expected = f"one of {', '.join(scheme.formats)}" if scheme.formats else "left out, as its entries have fields"
-        raise StreamError(must_be(f"the format of {scheme.server}", expected, options.format))
+    elif server is not None:
+        check_format(SCHEMES[server.scheme], options.format)
     settings = SourceSettings(position, options, follow, whole_lines, on_bad, on_event, share)
+    if server is not None:
+        scheme = SCHEMES[server.scheme]
+        opened = scheme.member if share else scheme.source
+        if opened is not None:
+            return opened(server, settings)
     if share:
-        if server is None or scheme is None or scheme.member is None:
-            shared = {name: scheme for name, scheme in SCHEMES.items() if scheme.member is not None}
-            raise StreamError(f"a shared stream must be one as {examples(shared)}?group=NAME")
-        return scheme.member(server, settings)
-    if server is not None and scheme is not None:
-        return scheme.source(server, settings)
+        shared = examples(scheme for scheme in SCHEMES.values() if scheme.member is not None)
+        raise StreamError(f"a shared stream must be one as {shared}?group=NAME")
     if address == "-":
         from stream_pegasos.streams.stdin import StandardInput
 
@@ -150,8 +148,8 @@ def open_sink(address: str) -> Sink:
     server = parse_address(address)
     scheme = SCHEMES[server.scheme]
     if scheme.sink is None:
-        sinks = {name: scheme for name, scheme in SCHEMES.items() if scheme.sink is not None}
-        raise StreamError(f"answers must go to a file, or to one as {examples(sinks)}")
+        sinks = examples(scheme for scheme in SCHEMES.values() if scheme.sink is not None)
+        raise StreamError(f"answers must go to a file, or to one as {sinks}")
     return scheme.sink(server)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.streams.addresses import Address
 from stream_pegasos.streams.example import StreamError
 from stream_pegasos.streams.read_options import TABLE
@@ -84,9 +85,16 @@ SCHEMES = {
 }
 
 
-def examples(schemes: dict[str, Scheme]) -> str:
+def examples(schemes: Iterable[Scheme]) -> str:
     """An example of an address for each kind of server, for an error."""
-    return " or ".join(dict.fromkeys(scheme.example for scheme in schemes.values()))
+    return " or ".join(dict.fromkeys(scheme.example for scheme in schemes))
+
+
+def check_format(scheme: Scheme, format: str) -> None:
+    """Raise a StreamError if records of this kind of server cannot have a format."""
+    if format not in scheme.formats:
+        expected = f"one of {', '.join(scheme.formats)}" if scheme.formats else "left out, as its entries have fields"
+        raise StreamError(must_be(f"the format of {scheme.server}", expected, format))
 
 
 def parse_address(address: str) -> Address:
@@ -96,14 +104,14 @@ def parse_address(address: str) -> Address:
     except ValueError:
         raise StreamError("the address cannot be read: its host, or an encoded character, is not valid") from None
     if not parts.scheme:
-        raise StreamError(f"an address must begin with its server, as {examples(SCHEMES)}")
+        raise StreamError(f"an address must begin with its server, as {examples(SCHEMES.values())}")
     if parts.scheme.startswith("redis+"):
         raise StreamError(
             f"unknown address {parts.scheme}://: give that of the server which has it: redis://host/stream"
         )
     scheme = SCHEMES.get(parts.scheme)
     if scheme is None:
-        raise StreamError(f"unknown address {parts.scheme}://: give {examples(SCHEMES)}")
+        raise StreamError(f"unknown address {parts.scheme}://: give {examples(SCHEMES.values())}")
     path = unquote(parts.path.strip("/") if scheme.port else parts.netloc + parts.path)
     if (scheme.port and not parts.netloc.rpartition("@")[2]) or not path or parts.fragment:
         raise StreamError(
