@@ -96,8 +96,7 @@ def tell_of_labels(model: "Model", known_labels: tuple[Any, ...], labels_met: Co
     """Warn at the end of labels that may be mistakes: a label in an option never came; or many labels, or all labels in
     the stream, are new to a model that knew others.
     """
-    classifier = cast("Classifier", model.parts["classifier"])
-    for fault in classifier.faults_of_options() if labels_met else ():
+    for fault in model.trainer.faults_of_options() if labels_met else ():
         note(fault)
     new = [label for label in model.classes if label in labels_met and label not in known_labels]
     if (

@@ -3,50 +3,77 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Literal
 
-import numpy as np
 from river import base
 
 from stream_pegasos.common.checks import check_bool, check_max_features, check_member, check_number
-from stream_pegasos.common.display import quoted
-from stream_pegasos.common.packing import unpack
-from stream_pegasos.engine import in_use, probabilities_many, probabilities_one
+from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.engine.pure.half_life import LEAST_HALF_LIFE
 from stream_pegasos.learners.capabilities import Capability
-from stream_pegasos.learners.class_weights import ClassWeight
-from stream_pegasos.learners.coverage import changed_coverage, check_coverage, coverage_asked, include_best
-from stream_pegasos.learners.decisions import (
-    Decision,
-    Decisions,
-    PerLabel,
-    changed_by_label,
-    copied,
-    decisions_by_label,
-    limited,
-    parameters_of_decisions,
-)
-from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange, F1Decision, changed_f1, check_decide_for
-from stream_pegasos.learners.false_positives import Tail
+from stream_pegasos.learners.class_weights import ClassWeight, check_class_weight
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.decision_policy import ClassPolicy
+from stream_pegasos.learners.drift import DriftWatch, check_drift_detector
+from stream_pegasos.learners.f1_decisions import DecideFor
+from stream_pegasos.learners.forgetting import UseForgetting
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, largest, unknown_label
-from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
-from stream_pegasos.learners.probabilities import Floats, blocks
-from stream_pegasos.learners.watched import WatchedClassifier
+from stream_pegasos.learners.labels import Labels
+from stream_pegasos.learners.trainer import Trainer
 
-__all__ = ["AdaptiveClassifier"]
+__all__ = ["AdaptiveClassifier", "AdaptiveOptions"]
 
-WHICH_CLASS = "which class is meant? Name it by pos_label, on the command line --pos-label"
+
+@dataclass(frozen=True)
+class AdaptiveOptions:
+    """The options of the adaptive rule, checked; see `AdaptiveClassifier`."""
+
+    learning_rate: float
+    loss: Literal["hinge", "log"]
+    margin: float | None
+    naive_bayes: bool
+    smoothing: float
+    half_life: float | Literal["auto"] | None
+    fit_intercept: bool
+    intercept_scaling: float
+    max_features: int | None
+
+    def __post_init__(self) -> None:
+        check_number("learning_rate", self.learning_rate, 1e-30, 1e30)
+        check_member("loss", self.loss, ("hinge", "log"))
+        if self.margin is not None:
+            check_number("margin", self.margin, 0.0, 1e300)
+        check_bool("naive_bayes", self.naive_bayes)
+        check_number("smoothing", self.smoothing, 1e-30, 1e30)
+        if self.half_life is not None and not self._is_half_life_growing:
+            check_number("half_life", self.half_life, 1.0, 1e300)
+        check_bool("fit_intercept", self.fit_intercept)
+        check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
+        check_max_features(self.max_features)
+
+    def make_learner(self, reduction: str) -> AdaptiveLearner:
+        return in_use(AdaptiveLearner)(
+            float(self.learning_rate),
+            self.loss == "hinge",
+            math.inf if self.margin is None else float(self.margin),
+            float(self.smoothing) if self.naive_bayes else 0.0,
+            LEAST_HALF_LIFE if self._is_half_life_growing else float(self.half_life or 0.0),
+            float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            self.max_features or 0,
+            reduction,
+            self._is_half_life_growing,
+        )
+
+    @property
+    def _is_half_life_growing(self) -> bool:
+        return isinstance(self.half_life, str) and self.half_life == "auto"
 
 
 @dataclass(eq=False, repr=False)
-class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
+class AdaptiveClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Linear classifier with AdaGrad steps, on features scaled by naive Bayes.
 
     Feature j of an example is multiplied by s_j = 0.3 + |r_j − r|, where r_j is its log-count ratio
@@ -259,6 +286,7 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     """
 
     capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS])
+    _linear = False
 
     learning_rate: float = 0.5
     loss: Literal["hinge", "log"] = "log"
@@ -278,217 +306,30 @@ class AdaptiveClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: 
     max_features: int | None = None
 
     def __post_init__(self) -> None:
-        check_number("learning_rate", self.learning_rate, 1e-30, 1e30)
-        check_member("loss", self.loss, ("hinge", "log"))
-        if self.margin is not None:
-            check_number("margin", self.margin, 0.0, 1e300)
-        check_bool("naive_bayes", self.naive_bayes)
-        check_number("smoothing", self.smoothing, 1e-30, 1e30)
-        if self.half_life is not None and not self._is_half_life_growing:
-            check_number("half_life", self.half_life, 1.0, 1e300)
-        check_bool("fit_intercept", self.fit_intercept)
-        check_number("intercept_scaling", self.intercept_scaling, 1e-30, 1e30)
-        label_decisions = decisions_by_label(self.threshold, self.max_false_positive_rate)
-        decision = None if label_decisions else Decision(self.threshold, self.max_false_positive_rate)  # type: ignore[arg-type]
-        check_decide_for(self.decide_for, self.threshold, self.max_false_positive_rate)
-        check_coverage(self.coverage)
-        self._drift = DriftWatch(self.drift_detector)
-        check_max_features(self.max_features)
-        labels = Labels(pos_label=self.pos_label)
-        self.conformal = changed_coverage(None, self.coverage)
-        self._set_up(self.make_learner("two"), labels, self.class_weight)
-        decisions = label_decisions if decision is None else {} if decision.is_by_margin else {None: decision}
-        self._set_decisions(labels, decisions, changed_f1(None, self.decide_for, exclusive=True))
+        self._policy()
+        Labels(pos_label=self.pos_label)
+        check_class_weight(self.class_weight)
+        check_drift_detector(self.drift_detector)
+        self.options  # noqa: B018 - checks them
 
-    def make_learner(self, reduction: str) -> AdaptiveLearner:
-        return in_use(AdaptiveLearner)(
-            float(self.learning_rate),
-            self.loss == "hinge",
-            math.inf if self.margin is None else float(self.margin),
-            float(self.smoothing) if self.naive_bayes else 0.0,
-            LEAST_HALF_LIFE if self._is_half_life_growing else float(self.half_life or 0.0),
-            float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            self.max_features or 0,
-            reduction,
-            self._is_half_life_growing,
+    @property
+    def options(self) -> AdaptiveOptions:
+        """The options of the rule."""
+        return AdaptiveOptions(**{field.name: getattr(self, field.name) for field in fields(AdaptiveOptions)})
+
+    def _policy(self) -> ClassPolicy:
+        return ClassPolicy(self.threshold, self.max_false_positive_rate, self.pos_label, self.decide_for, self.coverage)
+
+    def _compose(self) -> Trainer:
+        policy = self._policy()
+        return Trainer(
+            self.lock,
+            self.options.make_learner("two"),
+            Labels(pos_label=self.pos_label, needs_positive=policy.needs_positive),
+            self.class_weight,
+            policy,
+            UseForgetting(self.max_features),
+            DriftWatch(self.drift_detector),
+            scales=True,
+            label_options={"threshold": self.threshold, "max_false_positive_rate": self.max_false_positive_rate},
         )
-
-    @property
-    def _is_half_life_growing(self) -> bool:
-        return isinstance(self.half_life, str) and self.half_life == "auto"
-
-    def _set_decisions(self, labels: Labels, decisions: Mapping[Any, Decision], f1: F1Decision | None) -> None:
-        self.labels = replace(labels, needs_positive=None in decisions)
-        self.decisions: Decisions = Decisions(decisions)
-        self.f1 = f1
-        watched = self._has_limits() or (f1, self.drift_detector, self.conformal) != (None, None, None)
-        self._set_ways(watched, not decisions and f1 is None)
-
-    def _has_limits(self) -> bool:
-        return any(decision.limit is not None for decision in self.decisions.of_label.values())
-
-    def decide(self, change: DecisionChange) -> None:
-        threshold, rate, pos_label, decide_for, coverage = change
-        decisions, labels, positive = self.decisions.of_label, self.labels, self.pos_label
-        if (decide_for, coverage) == (None, None) or (threshold, rate, pos_label) != (None, None, None):
-            decisions, labels, positive = self._changed_decisions(threshold, rate, pos_label)
-        parameters = parameters_of_decisions(decisions)
-        decide_for = decide_for or self.decide_for
-        check_decide_for(decide_for, **parameters)
-        coverage = coverage_asked(coverage, self.coverage)
-        self.conformal = changed_coverage(self.conformal, coverage)
-        self._set_decisions(labels, decisions, changed_f1(self.f1, decide_for, exclusive=True))
-        self.pos_label, self.decide_for, self.coverage = positive, decide_for, coverage
-        self.threshold, self.max_false_positive_rate = parameters["threshold"], parameters["max_false_positive_rate"]
-
-    def _changed_decisions(
-        self, threshold: PerLabel, rate: PerLabel, pos_label: Label | None
-    ) -> tuple[Mapping[Any, Decision], Labels, Label | None]:
-        """The decisions after a change, the labels that they belong to, and the label that is named as the positive
-        one.
-        """
-        labels, now = self.labels, dict(self.decisions.of_label)
-        named = [label for values in (threshold, rate) if isinstance(values, Mapping) for label in values]
-        is_for_one = now.keys() <= {None}
-        if pos_label is not None:
-            labels = replace(labels, pos_label=pos_label)
-            if len(labels.known) > 1 and labels.positive == len(labels.known):
-                raise ValueError(unknown_label(pos_label, labels.known))
-        positive = self.pos_label if pos_label is None else pos_label
-        if is_for_one and not named:
-            decisions: Mapping[Any, Decision] = self._merge_decisions(labels, threshold, rate, positive)
-        else:
-            now = {self._positive_label if label is None else label: decision for label, decision in now.items()}
-            label_read = next(iter(now)) if pos_label is None and len(now) == 1 else positive
-            if label_read is None and not all(
-                value is None or isinstance(value, Mapping) for value in (threshold, rate)
-            ):
-                raise ValueError(WHICH_CLASS)
-            decisions = changed_by_label(
-                now,
-                threshold,
-                rate,
-                [] if label_read is None else [label_read],
-                self._negatives,
-                lambda _: not self.n_iterations,
-            )
-            for label in decisions.keys() - now.keys():
-                if labels.known and label not in labels.known:
-                    raise ValueError(unknown_label(label, labels.known))
-        return decisions, labels, positive
-
-    def drop_class(self, label: Label) -> None:
-        key = None if None in self.decisions.of_label and label == self._positive_label else label
-        super().drop_class(label)
-        if self.f1 is not None:
-            self.f1.forget(label)
-        if key in self.decisions.of_label:  # its limit counted the forgotten class
-            self.decisions.of_label = {**self.decisions.of_label, key: self.decisions.of_label[key].renewed()}
-
-    def forget_negative(self, label: Label, probability: float, weight: float) -> None:
-        """Make the limit of the other one of two labels forget an example that was learned with this label, when this
-        label had about that probability.
-        """
-        log_odds = math.log(max(1.0 - probability, 1e-12) / max(probability, 1e-12))
-        for of, decision in self.decisions.of_label.items() if self.pair else ():
-            if decision.limit is not None and label not in (of, self._positive_label if of is None else of):
-                decision.limit.forget(log_odds / (2.0 * self.learner.calibrated[0]), weight)
-
-    def _merge_decisions(self, labels: Labels, threshold: Any, rate: Any, named: Label | None) -> dict[Any, Decision]:
-        """The decision for the positive one of these labels, `named`."""
-        before = self.decisions.of_label.get(None)
-        if before is None and named is None and len(labels.known) > 2:
-            raise ValueError(WHICH_CLASS)
-        if before is not None and before.limit is not None and labels.positive != self.labels.positive:
-            if rate is None:
-                raise ValueError(f"the limit of false positives is for {self._positive_label!r}; set one for {named!r}")
-            before = Decision(before.threshold)
-        decision = (before or Decision()).changed(threshold, rate, self._negatives(named), not self.n_iterations)
-        if decision.is_by_margin:
-            return {}
-        if named is None and before is None:
-            Labels(needs_positive=True).add_labels(labels.known)  # raises an error if the positive label is unknown
-        return {None: decision}
-
-    @property
-    def _positive_label(self) -> Label | None:
-        return next(iter(self.labels.known[self.labels.positive :]), self.labels.pos_label)
-
-    def _negatives(self, label: Label | None) -> Tail | None:
-        """The histogram of the newest negatives' margins for a class, if there is one; `None` stands for the positive
-        class.
-        """
-        number = self.labels.positive if label is None else int(self.labels.targets.get(label, 1))
-        mistakes = self.learner.mistakes()
-        if not mistakes:
-            return None
-        n_negatives, n_positives, false_positives, false_negatives = mistakes.values()
-        return Tail.tail_of_mistakes(*((n_negatives, false_positives) if number else (n_positives, false_negatives)))
-
-    def _tell_of_labels(self, before: Labels) -> None:
-        super()._tell_of_labels(before)
-        known_labels, positive = self.labels.known, self._positive_label
-        if None in self.decisions.of_label and len(before.known) < 2 <= self.labels.positive == len(known_labels):
-            warnings.warn(
-                f"the threshold or limit of false positives is for {quoted(positive)}, a label that has not come: "
-                f"it holds neither for {', '.join(map(quoted, known_labels[:-1]))} nor for the new label",
-                UserWarning,
-                stacklevel=2,
-            )
-
-    def label_of(self, margins: Margins) -> Any:
-        if self.by_margin:
-            return self.labels.label(margins)
-        probabilities = probabilities_one(margins, self.learner.calibrated)
-        if self.f1 is not None:
-            return self.labels.choices[self.f1.numbers(self.labels, np.array([margins]), np.array([probabilities]))[0]]
-        return self.labels.choices[self.decisions.number(self.labels, margins, probabilities)]
-
-    def _copied_decisions(self) -> Decisions:
-        return Decisions(copied(self.decisions.of_label)) if self._has_limits() else self.decisions
-
-    def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
-        margins = raw.margins
-        if self.by_margin:
-            return None
-        if len(margins) == 1 and self.f1 is None:
-            of_one = margins[0].tolist(), probabilities_one(margins[0], raw.calibrated[0].tolist())
-            of_learned = () if learned is None else (float(learned.targets[0]), float(learned.weights[0]))
-            return np.array([self.decisions.number(labels, *of_one, *of_learned)])
-        decided = []
-        for rows in blocks(margins):
-            probabilities = probabilities_many(margins[rows], raw.calibrated[rows])
-            part = None if learned is None else WeightedTargets(*(array[rows] for array in learned))
-            decisions = self.decisions if self.f1 is None else self.f1
-            decided.append(decisions.numbers(labels, margins[rows], probabilities, part))
-        return np.concatenate(decided)
-
-    def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
-        margins = raw.margins
-        parts = [probabilities_many(margins[rows], raw.calibrated[rows]) for rows in blocks(margins)]
-        return include_best(np.concatenate(parts), np.isfinite(margins), largest(margins))
-
-    def _limited(self) -> Mapping[Label, float]:
-        decisions = self.decisions.of_label.items()
-        named = {self._positive_label if label is None else label: decision for label, decision in decisions}
-        return limited(named)
-
-    def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
-        decided = largest(raw.margins) if raw.decided is None else raw.decided
-        return bool(decided[0] != target)
-
-    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state(lazy)
-        if self.decisions.of_label:
-            values["decisions"] = self.decisions.get_state()
-        return arrays, names, values
-
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: dict[str, Any]) -> None:
-        super()._take_state(state, names, values)
-        decisions = values.get("decisions", [])
-        if None in self.decisions.of_label and len(decisions) == 1:  # a file of version 0.2 names the positive label
-            ((label, limit),) = decisions
-            if label is not None:
-                self.labels = replace(self.labels, pos_label=unpack(label))
-            decisions = [[None, limit]]
-        self.decisions.set_state(decisions)

@@ -18,11 +18,12 @@ from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import LabelColumn, check_label
 
-__all__ = ["ClassWeight", "ClassWeights", "Counts", "balanced_weights", "drop_idle", "each_weight", "weights_given"]
+__all__ = ["ClassWeight", "ClassWeights", "Counts", "Weights", "balanced_weights", "plain_weight", "read_weights"]
 
 ClassWeight = Mapping[Label, float] | Literal["balanced", "sqrt"] | None
 POWERS = {"balanced": 1.0, "sqrt": 0.5}  # of N / (K · n)
 Counts = Mapping[Label, int]
+Weights = NDArray[np.float64] | None  # of examples; `None` if all are 1
 
 
 class ClassWeights:
@@ -57,34 +58,34 @@ class ClassWeights:
         return product(of_label, plain_weight(w))
 
     def weights_many(
-        self, targets: NDArray[Any], label_from_target: Callable[[float], Label], w: float | Iterable[float]
-    ) -> tuple[NDArray[np.float64] | None, Counts]:
-        """The weight of each example, or `None` if all are 1; and the counts after these examples."""
-        if isinstance(w, (int, float)) and w == 1.0 and self._of_label is None:
+        self,
+        targets: NDArray[Any],
+        label_from_target: Callable[[float], Label],
+        weights: Weights,
+        teaches: Sequence[bool] | None = None,
+    ) -> tuple[Weights, Counts]:
+        """The weight of each example with that of its label; and the counts after these examples. Those that do not
+        teach have the weight 0.
+        """
+        if weights is None and self._of_label is None:
             return None, self.counts
-        example_weights = each_weight(w, len(targets))
+        weights = np.ones(len(targets)) if weights is None else weights
+        weights = weights if teaches is None else weights * np.array(teaches)
         if self._of_label is None:
-            weights = plain_weights(example_weights)
             return np.where(weights > 0.0, np.maximum(weights, SMALLEST_WEIGHT), 0.0), self.counts
-        labels = [label_from_target(target) for target in targets.tolist()]
-        if self._power is None:
-            weighted = [self.weight(label, weight) for label, weight in zip(labels, example_weights, strict=True)]
-            return np.array(weighted, np.float64), self.counts
-        label_weights, counts = balanced_weights(
-            labels, self.counts, [weight != 0.0 for weight in example_weights], self._power
-        )
-        pairs = zip(label_weights, example_weights, strict=True)
-        return np.array([product(of_label, plain_weight(weight)) for of_label, weight in pairs], np.float64), counts
+        labels, counts = [label_from_target(target) for target in targets.tolist()], self.counts
+        if isinstance(self._of_label, Mapping):
+            label_weights = [self._of_label.get(label, 1.0) for label in labels]
+        else:
+            label_weights, counts = balanced_weights(labels, counts, (weights != 0.0).tolist(), POWERS[self._of_label])
+        return np.array([product(*pair) for pair in zip(label_weights, weights.tolist(), strict=True)]), counts
 
-    def teaching(self, y: LabelColumn, w: float | Sequence[float]) -> list[bool] | None:
+    def teaching(self, y: LabelColumn, weights: Weights) -> list[bool] | None:
         """A mask of the examples with a weight above 0; `None` if all have one."""
-        without = self._without
-        if not without and (0.0 not in w if isinstance(w, Sequence) else w != 0.0):
-            return None
-        weights = each_weight(w, len(y))
-        if not without:
-            return [weight != 0.0 for weight in weights]
-        return [weight != 0.0 and check_label(label) not in without for label, weight in zip(y, weights, strict=True)]
+        if not self._without:
+            return None if weights is None or weights.all() else (weights != 0.0).tolist()
+        teaches = itertools.repeat(True) if weights is None else (weights != 0.0).tolist()
+        return [bool(of) and check_label(label) not in self._without for label, of in zip(y, teaches, strict=False)]
 
     def counts_with(self, labels: Iterable[Label]) -> Counts:
         return self.counts if self.is_fixed else balanced_weights(labels, self.counts)[1]
@@ -104,32 +105,18 @@ class ClassWeights:
         self.counts = counts
 
 
-def weights_given(w: object) -> float | list[float]:
-    """The weights as a list; a single weight, or an array without axes, as a checked number."""
+def read_weights(w: object, n: int) -> Weights:
+    """The weight of each of `n` examples, from one number for all, or from a column of numbers."""
+    if type(w) is float and w == 1.0:
+        return None
     values = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else listed(w)
     if not isinstance(values, Iterable):
-        plain_weight(values)
-        number: float = values
-        return number
+        weight = plain_weight(values)
+        return None if weight == 1.0 else np.full(n, weight)
     check_column("w", values, "weights")
-    return values if isinstance(values, list) else list(values)
-
-
-def each_weight(w: object, n: int) -> list[Any]:
-    """The weight of each of `n` examples, given one weight for all or one for each."""
-    values = weights_given(w)
-    weights = values if isinstance(values, list) else [values] * n
-    check_lengths("weights", len(weights), n)
-    return weights
-
-
-def drop_idle(
-    known_labels: Iterable[Label], y: list[Any], w: object, teaches: list[bool]
-) -> tuple[list[Any], list[float]]:
-    """Labels and weights in which an example that does not teach has the weight 0 and a label that is already known."""
-    stand_in = next(iter([*known_labels, *itertools.compress(y, teaches)]), None)
-    weights = plain_weights(each_weight(w, len(y))) * np.array(teaches)
-    return [label if of else stand_in for label, of in zip(y, teaches, strict=True)], weights.tolist()
+    values = values if isinstance(values, list) else list(values)
+    check_lengths("weights", len(values), n)
+    return plain_weights(values)
 
 
 def plain_weights(w: list[Any]) -> NDArray[np.float64]:

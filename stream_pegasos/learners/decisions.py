@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import check_share
 from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.engine.merging import merged_newest
 from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.learners.false_positives import FIRST, FalsePositiveLimit, Tail
 from stream_pegasos.learners.label_meaning import Label
@@ -28,6 +29,7 @@ __all__ = [
     "copied",
     "decisions_by_label",
     "limited",
+    "merge_limits",
     "none_if_empty",
     "parameters_of_decisions",
 ]
@@ -247,6 +249,25 @@ def copied(decisions: Mapping[Any, Decision]) -> dict[Any, Decision]:
             decision.limit.negatives = copy.copy(decision.limit.negatives)
             decision.limit.negatives.counts = dict(decision.limit.negatives.counts)
     return copies
+
+
+def merge_limits(parts: Sequence[Mapping[Any, Decision]]) -> dict[Any, Decision]:
+    """The decisions of all parts, the first of which is the base; limits of false positives have the negatives of
+    all.
+    """
+    merged = {label: decision for decisions in reversed(parts) for label, decision in decisions.items()}
+    for label, decision in merged.items():
+        if decision.limit is not None:
+            tails = [negatives_met(decisions.get(label)) for decisions in parts]
+            places = sorted({place for tail in tails for place in tail.counts})
+            states = [{"n": tail.n, "counts": [tail.counts.get(place, 0.0) for place in places]} for tail in tails]
+            counts = merged_newest(states, "n", "counts", Tail.MOST)["counts"].tolist()
+            decision.limit.set_state({"n": math.fsum(counts), "places": places, "counts": counts})
+    return merged
+
+
+def negatives_met(decision: Decision | None) -> Tail:
+    return Tail() if decision is None or decision.limit is None else decision.limit.negatives
 
 
 def limited(decisions: Mapping[Any, Decision]) -> dict[Any, float]:

@@ -7,15 +7,14 @@ from river import base
 from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import is_drift_detector
 
-__all__ = ["DriftWatch"]
+__all__ = ["DriftWatch", "check_drift_detector"]
 
 
 class DriftWatch:
     """A copy of a drift detector, and the number of drifts that it detected."""
 
     def __init__(self, detector: base.DriftDetector | base.BinaryDriftDetector | None) -> None:
-        if detector is not None and not is_drift_detector(detector):
-            raise TypeError(must_be("drift_detector", "a detector of river.drift, as drift.ADWIN(), or None", detector))
+        check_drift_detector(detector)
         self.detector: base.DriftDetector | base.BinaryDriftDetector | None = (
             None if detector is None else detector.clone()
         )
@@ -30,3 +29,8 @@ class DriftWatch:
             self.detector.update(float(wrong))
         self.n_drifts += bool(self.detector.drift_detected)
         return bool(self.detector.drift_detected)
+
+
+def check_drift_detector(detector: object) -> None:
+    if detector is not None and not is_drift_detector(detector):
+        raise TypeError(must_be("drift_detector", "a detector of river.drift, as drift.ADWIN(), or None", detector))

@@ -1,20 +1,32 @@
-"""Files of version 0.2, and removed options. In such files the negative one of two labels has number 0 and the positive
-one number 1, as in their column. If only the positive label was met, it has number 0 now, so the column is mirrored.
+"""Files of version 0.2, removed options, and pickles of models whose parts were attributes of the model itself. In such
+files the negative one of two labels has number 0 and the positive one number 1, as in their column. If only the
+positive label was met, it has number 0 now, so the column is mirrored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from stream_pegasos.common.packing import pack, unpack
+from stream_pegasos.common.packing import pack, parameter_names, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.driver import has_column_each
-from stream_pegasos.learners.feature_scaler import IDLE
+from stream_pegasos.learners.feature_scaler import IDLE, Scaling
 from stream_pegasos.learners.files import RemovedError
+from stream_pegasos.learners.forgetting import Recency
+from stream_pegasos.learners.trainer import Trainer
 
-__all__ = ["as_now"]
+__all__ = ["as_now", "take_attributes"]
+
+# Attributes of policies, by their names when they were attributes of the model.
+OF_POLICY = {"decisions": "decisions", "f1": "f1", "conformal": "conformal", "of_others": "default"}
+
+
+class Composed(Protocol):
+    """A classifier that composes its trainer."""
+
+    def _compose(self) -> Trainer: ...
 
 
 def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
@@ -55,3 +67,23 @@ def drop_removed_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
             "its support vectors were merged, which was removed; learn it again, with a budget that removes"
         )
     return remaining
+
+
+def take_attributes(model: Composed, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a model, from those in a pickle of before models had a trainer."""
+    names = (*parameter_names(type(model)), "lock", "field_names")
+    own = {name: state[name] for name in names if name in state}
+    vars(model).update(own)
+    trainer = model._compose()
+    for name in ("learner", "labels", "class_weights", "vocabulary"):
+        setattr(trainer, name, state[name])
+    scaling = state.get("_scaling")
+    trainer.scaling = None if scaling is None else Scaling(scaling[0])
+    trainer.forgetting.recency, trainer.drift = state.get("recency", Recency()), state.get("_drift", trainer.drift)
+    trainer.has_warned_of_labels = state.get("_told_of_labels", False)
+    trainer.has_warned_of_options = state.get("_told_of_options", True)
+    for before, name in OF_POLICY.items():
+        if before in state:
+            setattr(trainer.policy, name, state[before])
+    trainer.choose_paths()
+    return own | {"trainer": trainer}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, compress, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_number
 from stream_pegasos.common.packing import pack, unpack
@@ -19,7 +20,7 @@ from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, VALUE_LIMIT
 from stream_pegasos.features.base import MessageFeatures
 from stream_pegasos.features.frames import n_rows
 
-__all__ = ["IDLE", "FeatureScaler", "merge_scalers"]
+__all__ = ["IDLE", "FeatureScaler", "Scaling", "merge_scalers"]
 
 CHECKED_EVERY, LOOKED_FOR = 100, 1000  # examples between two drops of features; examples until the search for them ends
 ROUNDED_UP = 1.0 + 1e-9  # rounding may enlarge the counts of merged models
@@ -141,3 +142,45 @@ def merge_scalers(base: FeatureScaler, parts: Sequence[FeatureScaler]) -> Featur
     distance = first / max(merged.n, 1e-300)
     merged._set_moments(np.array([counts, center + distance, np.maximum(second - merged.n * distance**2, 0.0)]))
     return merged
+
+
+class ScaledRows(NamedTuple):
+    """Examples during learning: the number of examples before them, their rows and weights, and the scaler after all of
+    them.
+    """
+
+    n_before: int
+    rows: Inputs
+    weights: NDArray[np.float64]
+    scaler: FeatureScaler
+
+
+class Scaling:
+    """A scaler in step with a learner: it is that of the examples that the learner has learned, also after an
+    interruption.
+    """
+
+    def __init__(self, scaler: FeatureScaler) -> None:
+        # The scaler, and the batch that the learner is learning; replaced by one assignment, so never half of it.
+        self._state: tuple[FeatureScaler, ScaledRows | None] = scaler, None
+
+    def scale_rows(self, rows: Inputs, weights: NDArray[np.float64], n_learned: int) -> Any:
+        """The rows to learn, each with its numeric features scaled by the state before it."""
+        before = self.scaler(n_learned)
+        scaler = copy.copy(before)
+        scaled = scaler.learned_rows(rows, weights.tolist())
+        self._state = before, ScaledRows(n_learned, rows, weights, scaler)
+        return scaled
+
+    def scaler(self, n_learned: int) -> FeatureScaler:
+        """The scaler after so many learned examples."""
+        scaler, batch = self._state
+        if batch is not None:
+            n, teaches = n_learned - batch.n_before, batch.weights > 0.0
+            if n == teaches.sum():
+                scaler = batch.scaler
+            elif n > 0:  # learning ended early
+                scaler = copy.copy(scaler)
+                scaler.learned_rows(batch.rows, np.where(teaches.cumsum() <= n, batch.weights, 0.0).tolist())
+            self._state = scaler, None
+        return scaler

@@ -14,10 +14,20 @@ from numpy.typing import NDArray
 from stream_pegasos.common.packing import pack
 from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.engine import Learner, Vocabulary
-from stream_pegasos.engine.pure.half_life import gained
-from stream_pegasos.engine.pure.weights import FIRST_NAME
+from stream_pegasos.engine.merging import COUNTS_OF_FEATURE
+from stream_pegasos.engine.pure.half_life import aged, gained, steady_before
+from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
 
-__all__ = ["Recency", "drop_column", "drop_forgotten_names", "most_important", "selected"]
+__all__ = [
+    "Forgetting",
+    "Recency",
+    "UseForgetting",
+    "WeightForgetting",
+    "drop_column",
+    "drop_forgotten_names",
+    "most_important",
+    "selected",
+]
 
 L = TypeVar("L", bound=Learner)
 
@@ -60,6 +70,86 @@ class Recency:
         if not all(np.isfinite(column).all() and (column >= 0.0).all() for column in (counts, scores)):
             raise ValueError("recent counts and scores must be finite, and at least 0")
         return cls(counts, scores, n_iterations)
+
+
+class Forgetting:
+    """The bound of the memory: of the least important features, and of names without a feature. By itself it has no
+    limit of features; a subclass says how important each feature is.
+    """
+
+    def __init__(self, max_features: int | None = None) -> None:
+        self.max_features = max_features
+        self.recency = Recency()
+
+    def forget_least(self, learner: Learner, vocabulary: Vocabulary) -> None:
+        """Drop the least important features, to three quarters of `max_features`, if there are more; and names, if
+        there are more than twice as many.
+        """
+        most = self.max_features
+        if most is None or (len(learner) <= most and vocabulary.size() <= 2 * most):
+            return
+        before = state = learner.get_state()
+        recency = self.recency
+        if len(learner) > most:
+            n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
+            importance = self.importance(learner, state)
+            mask = most_important(importance, state["keys"], vocabulary.names, n_kept)
+            recency = self.next_recency(state, importance, mask)
+            state = selected(learner.declaration, state, mask)
+        self._replace(learner, vocabulary, before, state, recency)
+
+    def forget_names(self, learner: Learner, vocabulary: Vocabulary) -> None:
+        """Forget the names without a feature, and number the others again."""
+        state = learner.get_state()
+        self._replace(learner, vocabulary, state, state, self.recency)
+
+    def _replace(self, learner: Learner, vocabulary: Vocabulary, before: State, state: State, recency: Recency) -> None:
+        """Replace the state and the names that it needs, completely or, if interrupted, not at all."""
+        names, recency_before = vocabulary.names, self.recency
+        try:
+            learner.set_state(drop_forgotten_names(state, vocabulary))
+            self.recency = recency
+        except BaseException:
+            vocabulary.set_names(names)
+            learner.set_state(before)
+            self.recency = recency_before
+            raise
+
+    def importance(self, learner: Learner, state: State) -> NDArray[np.float64]:
+        """The importance of each feature in a state. The least important are forgotten first."""
+        raise NotImplementedError
+
+    def next_recency(self, state: State, importance: NDArray[np.float64], mask: NDArray[np.bool_]) -> Recency:
+        """The `Recency` of the kept features, for the next forgetting."""
+        return self.recency
+
+
+class WeightForgetting(Forgetting):
+    """A feature is as important as its largest weight."""
+
+    def importance(self, learner: Learner, state: State) -> NDArray[np.float64]:
+        scales = np.abs(state["scale"])  # each column has its own scale; a single one changes no order
+        largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)
+        return np.where(state["keys"] == INTERCEPT, np.inf, largest)
+
+
+class UseForgetting(Forgetting):
+    """A feature is as important as the number of its recent occurrences."""
+
+    def importance(self, learner: Learner, state: State) -> NDArray[np.float64]:
+        n = state["n_iterations"] - self.recency.n_iterations
+        share, _ = aged(learner.parameters["half_life"], n, steady_before({**state}, n))
+        return self.recency.scores_now(counts_now(state), share)
+
+    def next_recency(self, state: State, importance: NDArray[np.float64], mask: NDArray[np.bool_]) -> Recency:
+        counts, scores = (column[mask].astype(np.float32) for column in (counts_now(state), importance))
+        return Recency(counts, scores, state["n_iterations"])
+
+
+def counts_now(state: State) -> NDArray[np.float64]:
+    """The number of occurrences of each feature, in units of an example now."""
+    counts = np.sum([state[name] for name in COUNTS_OF_FEATURE if name in state], axis=0, dtype=float)
+    return np.asarray(counts / float(state["evidence"]))
 
 
 def most_important(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Literal, Self
 
@@ -20,15 +21,22 @@ from stream_pegasos.common.checks import (
     user_code,
 )
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
-from stream_pegasos.engine import Encoder
+from stream_pegasos.engine import Encoder, Vocabulary
 from stream_pegasos.engine.pure.adaptive_state import LARGEST_COEFFICIENT
-from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_CALIBRATION_WEIGHT, Learner, ScoredExample
+from stream_pegasos.engine.pure.driver import (
+    CALIBRATION,
+    LARGEST_CALIBRATION_WEIGHT,
+    Found,
+    Learner,
+    ScoredExample,
+)
+from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.engine.pure.weights import VALUE_LIMIT, Row
-from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.class_weights import ClassWeight, check_class_weight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels
-from stream_pegasos.learners.predictions import RawScores
+from stream_pegasos.learners.trainer import Trainer
 
 __all__ = ["KernelPegasosClassifier"]
 
@@ -84,7 +92,6 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
     ['same', 'other', 'other', 'same']
     """
 
-    learner: KernelLearner
     _linear = False
 
     def __init__(
@@ -109,31 +116,29 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         check_integer("budget", 1 if budget is None else budget, 1, 1 << 31)
         self.l2, self.t0, self.kernel, self.gamma, self.coef0, self.degree = l2, t0, kernel, gamma, coef0, degree
         self.budget, self.class_weight, self.pos_label = budget, class_weight, pos_label
-        learner = KernelLearner(kernel, *map(float, (l2, t0, gamma, coef0)), int(degree), int(budget or 0))
-        # Watched, because a step that fails is undone as a whole.
-        self._set_up(learner, Labels(pos_label=pos_label, most=2, counts_alone=True), class_weight, watched=True)
+        check_class_weight(class_weight)
+        Labels(pos_label=pos_label)
+
+    def _compose(self) -> Trainer:
+        options = map(float, (self.l2, self.t0, self.gamma, self.coef0))
+        learner = KernelLearner(self.kernel, *options, int(self.degree), int(self.budget or 0))
+        return Trainer(
+            self.lock, learner, Labels(pos_label=self.pos_label, most=2, counts_alone=True), self.class_weight
+        )
 
     @property
     def support_vectors(self) -> list[dict[Any, float]]:
         with self.lock:
-            state = self.learner.get_state()
-            names = map(self.vocabulary.name, state["keys"].tolist())
+            state = self.trainer.learner.get_state()
+            names = map(self.trainer.vocabulary.name, state["keys"].tolist())
             features = list(zip(names, state["values"].tolist(), strict=True))
         return [dict(features[begin:end]) for begin, end in pairwise(state["indptr"].tolist())]
 
     @property
     def dual_coef(self) -> NDArray[np.float64]:
         with self.lock:
-            return self._as_shown(np.outer(self.learner.get_state()["coefficients"], [-1.0, 1.0]))
-
-    def _learn_targets(self, *args: Any, **kwargs: Any) -> RawScores:
-        before, names = self.learner.copied(), self.vocabulary.names
-        try:
-            return super()._learn_targets(*args, **kwargs)
-        except BaseException:  # for example from the kernel, which may fail in the middle
-            self.learner = before
-            self.vocabulary.set_names(names)
-            raise
+            coefficients = self.trainer.learner.get_state()["coefficients"]
+            return self.trainer.labels.show_weights(np.outer(coefficients, [-1.0, 1.0]))
 
 
 SAME = 1e-9  # sizes with a smaller relative difference are the same
@@ -172,6 +177,7 @@ class KernelLearner(Learner, is_rule=False):
 
     def __init__(self, kernel: str | Kernel, l2: float, t0: float, *options: Any) -> None:
         super().__init__()
+        self.n_iterations = 0
         self._kernel, self._l2, self._t0, (*self._options, self._budget) = kernel, l2, t0, options
         self._columns: dict[int, int] = {}  # by key, in their order; some may belong to no support vector
         self._vectors: SupportVectors = np.zeros(1, np.int64), np.full(1, -1), np.zeros(1), np.zeros((3, 0)), []
@@ -183,6 +189,29 @@ class KernelLearner(Learner, is_rule=False):
         copied._is_busy = False
         copied.calibration, copied._columns = copy.copy(self.calibration), {**self._columns}
         return copied
+
+    # A call that fails is undone as a whole: a kernel that is a function may fail in the middle.
+
+    def learn(self, encoder: Encoder, x: object, y: float, weight: float) -> bool:
+        with self._undone_if_it_fails(encoder):
+            return super().learn(encoder, x, y, weight)
+
+    def predict_learn_many(self, encoder: Encoder, X: Inputs, y: Any = None, *others: Any) -> Found:
+        if y is None:
+            return super().predict_learn_many(encoder, X)
+        with self._undone_if_it_fails(encoder):
+            return super().predict_learn_many(encoder, X, y, *others)
+
+    @contextlib.contextmanager
+    def _undone_if_it_fails(self, encoder: Encoder) -> Iterator[None]:
+        before, names = self.copied(), encoder.names if isinstance(encoder, Vocabulary) else []
+        try:
+            yield
+        except BaseException:
+            self.__dict__.update(before.__dict__)
+            if isinstance(encoder, Vocabulary):
+                encoder.set_names(names)
+            raise
 
     def __len__(self) -> int:
         return len(self._vectors[-1])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from itertools import compress
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +17,11 @@ from stream_pegasos.common.checks import LARGEST_COUNT, check_number
 from stream_pegasos.common.display import quoted
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import pack, unpack
-from stream_pegasos.engine import probabilities_many, probabilities_one, target_array
-from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain
+from stream_pegasos.common.state import State
+from stream_pegasos.engine import Learner, probabilities_many, probabilities_one, target_array
+from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain, has_column_each
 from stream_pegasos.features.frames import check_column, listed
+from stream_pegasos.learners.explanations import Columns, first_against_second
 from stream_pegasos.learners.label_meaning import (
     TRUTHS,
     Label,
@@ -37,6 +41,8 @@ from stream_pegasos.learners.probabilities import (
     probabilities_with_labels,
 )
 
+LabelColumn = Sequence[Any] | NDArray[Any]  # the labels of examples
+
 
 @dataclass
 class Labels:
@@ -46,6 +52,9 @@ class Labels:
     0 or −1, "true" beside "false"; or else the second label. With `needs_positive` the second label is not enough,
     because a decision depends on it.
     """
+
+    takes_targets: ClassVar[bool] = True  # whether an example has one label, whose number is its target
+    has_intercepts: ClassVar[bool] = True  # whether a margin has an intercept of its own
 
     known: tuple[Label, ...] = ()
     pos_label: Label | None = None  # the positive label, if named or clear from the labels
@@ -92,12 +101,81 @@ class Labels:
         pair = [*self.known, None, None][:2]
         return (pair[1], pair[0]) if self.positive == 0 else (pair[0], pair[1])
 
+    @property
+    def is_new(self) -> bool:
+        return not self.known
+
+    # Labels of examples.
+
     def find_target(self, y: object) -> float | None:
         """The number of a known label."""
         return self.targets.get(y) if type(y) in PLAIN else None
 
     def label_from_target(self, number: float) -> Label:
         return self.known[int(number)]
+
+    def read_column(self, y: object) -> LabelColumn:
+        """The labels of examples as a list, or as a plain array; a masked array would hide its missing labels."""
+        return y if isinstance(y, list) or (type(y) is np.ndarray and y.ndim == 1) else label_list(y)
+
+    def count_distinct(self, y: LabelColumn) -> int:
+        """The number of distinct labels; 0 if some are not hashable, and will be refused."""
+        if isinstance(y, np.ndarray) and y.dtype.kind == "i" and y.ndim == 1 and len(y):
+            low = int(y.min())
+            if int(y.max()) - low < len(y):  # counted without a Python object for each label
+                return int(np.count_nonzero(np.bincount(y.astype(np.int64) - low)))
+        with suppress(TypeError, ValueError):
+            return len({*label_list(y)})
+        return 0
+
+    def check_column(self, y: LabelColumn, teaches: Sequence[bool] | None = None) -> None:
+        """Raise a TypeError or a ValueError if the labels cannot be learned; those that do not teach must be labels."""
+        self.number(y, teaches)
+
+    def number(self, y: LabelColumn, teaches: Sequence[bool] | None = None) -> tuple[Self, Floats]:
+        """The labels with any new ones, and the target of each example. Examples that do not teach add no label."""
+        if teaches is None:
+            return targets_many(self, y)
+        values = label_list(y)
+        for label in distinct(values):
+            self.check_label(label)
+        stand_in = next(iter([*self.targets, *compress(values, teaches)]), None)
+        if stand_in is None:
+            return self, np.zeros(len(values))
+        return targets_many(self, [label if of else stand_in for label, of in zip(values, teaches, strict=True)])
+
+    def check_label(self, label: object) -> None:
+        check_label(label)
+
+    def add_targets(self, labels: Self, targets: Floats) -> Self:
+        """These labels, with those of some targets among `labels`, which continued from them."""
+        return self.add_labels([labels.label_from_target(target) for target in targets.tolist()])
+
+    def prepare(self, learner: Learner) -> None:
+        """Tell a learner what it must know of the labels before it learns their targets."""
+
+    def settled(self) -> Self:
+        """The labels without what only the call that learned them needed."""
+        return self
+
+    def count_rows_before(self, labels: Self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+        """The number of examples predicted before the first class is learned, and before the second is, if examples
+        with these targets among `labels` follow.
+        """
+        n_known = len(self.known)
+        if n_known > 1:
+            return 0, 0
+        learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
+        first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
+        if not n_known and first <= len(targets):  # a truth value makes its opposite known
+            known_then = self.add_targets(labels, targets[first - 1 : first]).known
+            second = first if len(known_then) > 1 else second
+        return 0 if n_known else first, second
+
+    def begin_alone(self, targets: Iterable[float], n_before: int) -> Self:
+        """The labels, with a note of when a label other than the first truth value came among learned examples."""
+        n = next((n for n, target in enumerate(targets) if target), None)
+        return self if n is None else replace(self, n_alone=float(n_before + n))
 
     def add_labels(self, y: Sequence[Any]) -> Self:
         """The labels, with the new labels in `y` added."""
@@ -218,9 +296,49 @@ class Labels:
         lead = (margins[1] - margins[0]) / 2.0 if len(margins) == 2 else -margins[0] if len(margins) else 0.0
         return float(lead) if self.positive else 0.0 - float(lead)
 
+    # Numbers of classes as the user sees them.
+
+    def show_weights(self, numbers: Floats) -> Floats:
+        """Numbers of classes, a row each: for two classes in a pair, the number of the positive one."""
+        return self.scores_many(numbers) + 0.0  # no −0
+
+    def show_intercepts(self, intercepts: Floats) -> Any:
+        (values,) = self.show_weights(intercepts[np.newaxis]).tolist()
+        return dict(zip(self.classes, values, strict=False)) if isinstance(values, list) else values
+
+    def show_sets(self, members: NDArray[np.bool_] | None, margins: Floats) -> NDArray[np.bool_] | None:
+        """Whether each class, in the order of scores, is in the set of each example."""
+        return members
+
+    def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
+        """The columns, of those that a learner has, whose sum explains the margin of a label or, without one, the
+        prediction; each with its factor.
+        """
+        if label is not None and label not in self.classes:
+            raise ValueError(must_be("label", f"one of the classes {self.classes}", label))
+        number = min(self.positive, 1) if label is None else int(self.targets[label])
+        if self.pair and n_columns == 2:
+            return [(number, 0.5), (1 - number, -0.5)]
+        if label is not None:
+            return [(number, 1.0)]
+        if self.pair and self.classes:  # the other class was forgotten
+            return [(0, 1.0 if self.positive == 0 else -1.0)]
+        return [] if predicted is None else first_against_second(margins, int(self.targets[predicted]))
+
     def get_state(self) -> Any:
         state = {"known": [pack(label) for label in self.known], "positive": pack(self.pos_label)}
         return state | ({"n_alone": None if self.n_alone == math.inf else self.n_alone} if self.n_alone else {})
+
+    def restore(self, state: Mapping[str, Any], learner_state: State, learner: Learner) -> int:
+        """Restore from a file, and give a learner the columns that its state needs. Return their number."""
+        has_columns = has_column_each(learner_state)
+        if has_columns:
+            learner.grow()
+            self.names_opposite = False
+        self.set_state(state)
+        if len(self.known) > 2 and not has_columns:
+            raise ValueError("more than two classes cannot share a column")
+        return len(self.known) if has_columns else 1
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         if not isinstance(state["known"], list):
@@ -298,16 +416,16 @@ def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
             )
 
 
-def unmet_labels(options: object, labels: Labels) -> dict[Label, str]:
+def unmet_labels(options: Mapping[str, object], labels: Labels) -> dict[Label, str]:
     """The labels in options of an estimator that have not come, each with its option."""
     unmet: dict[Label, str] = {}
     for option in ("class_weight", "threshold", "max_false_positive_rate"):
-        label_options = vars(options).get(option)
+        label_options = options.get(option)
         if isinstance(label_options, Mapping):  # a label of weight 0 never comes
             unmet |= {
                 label: option for label, number in label_options.items() if number and label not in labels.targets
             }
-    pos_label = vars(options).get("pos_label")
+    pos_label = cast(Label | None, options.get("pos_label"))
     if pos_label is not None and labels.positive >= len(labels.known):
         unmet[pos_label] = "pos_label"
     return unmet
@@ -324,12 +442,12 @@ def are_clear(labels: Iterable[Label | None]) -> bool:
     return label_set <= {0, 1} or label_set <= {-1, 1} or any(label_set <= {false, true} for false, true in TRUTHS)
 
 
-LabelColumn = Sequence[Any] | NDArray[Any]  # the labels of examples
+L = TypeVar("L", bound=Labels)
 
 FEW_LABELS = 16  # an array with at most this many labels is searched for each of them
 
 
-def targets_many(labels: Labels, y: object) -> tuple[Labels, Floats]:
+def targets_many(labels: L, y: object) -> tuple[L, Floats]:
     """The labels with any new ones in `y`, and the target of each example."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu" and len(y):
         numbers = range(int(y.min()), int(y.max()) + 1)
@@ -350,7 +468,7 @@ def targets_many(labels: Labels, y: object) -> tuple[Labels, Floats]:
     return new, targets
 
 
-def targets_of_few(labels: Labels, y: NDArray[Any], numbers: range) -> tuple[Labels, Floats]:
+def targets_of_few(labels: L, y: NDArray[Any], numbers: range) -> tuple[L, Floats]:
     """The result of `targets_many` for an array with few numbers, without a Python object for each example."""
     holds = {int(is_label.argmax()): is_label for is_label in (y == number for number in numbers) if is_label.any()}
     firsts = sorted(holds)  # in order of arrival

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +18,6 @@ from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.merging import (
     is_changed,
     merged_adaptive,
-    merged_newest,
     merged_pegasos,
     mirrored,
     n_classes_learned,
@@ -29,13 +27,12 @@ from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.features.base import FeatureUnion
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.decisions import Decision, Decisions
-from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.feature_scaler import merge_scalers
 from stream_pegasos.learners.forgetting import Recency
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.ordinal import OrderedLabels
 from stream_pegasos.learners.text import TextClassifier
+from stream_pegasos.learners.trainer import Trainer
 
 __all__ = ["check_parts", "drop_unchanged", "merge", "merge_changes", "merge_into"]
 
@@ -123,7 +120,7 @@ def merge_into(base: Model, parts: Sequence[Model]) -> None:
     for part in parts:
         part.flush()
     busy = [part for part in parts if part.n_learned > base.n_learned] or parts[:1]  # other parts add nothing
-    take_parts([classifier_part(model) for model in (base, *busy)])
+    take_parts([model.trainer for model in (base, *busy)])
     base.flush()
     names = [part.names for part in parts if isinstance(part, TextClassifier) and part.names is not None]
     if names and isinstance(base, TextClassifier):
@@ -143,8 +140,8 @@ def drop_unchanged(base: Model, part: Model) -> None:
     """Drop all entries of a part that are the same in the base, so that little is sent. The part is then for
     `merge_into`, or for `merge` with others.
     """
-    old, core = classifier_part(base), classifier_part(part)
-    before, after = old.learner.get_state(), core.learner.get_state()
+    core = part.trainer
+    before, after = base.trainer.learner.get_state(), core.learner.get_state()
     if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
         half_life = core.learner.parameters["half_life"]
         keep_features(core, after, is_changed(in_double(before), in_double(after), half_life))
@@ -152,28 +149,24 @@ def drop_unchanged(base: Model, part: Model) -> None:
 
 def merge_changes(base: Model, parts: Sequence[Model]) -> None:
     """`merge_into` for parts that lack unchanged entries; afterwards the base lacks them, too."""
-    keys = [classifier_part(part).learner.get_state()["keys"] for part in parts]
+    keys = [part.trainer.learner.get_state()["keys"] for part in parts]
     merge_into(base, parts)
-    core = classifier_part(base)
+    core = base.trainer
     state = core.learner.get_state()
     if not core.vocabulary.names and "evidence" in state:
         keep_features(core, state, np.isin(state["keys"], np.concatenate(keys)))
 
 
-def keep_features(core: Classifier, state: State, mask: NDArray[np.bool_]) -> None:
+def keep_features(core: Trainer, state: State, mask: NDArray[np.bool_]) -> None:
     declaration = declared("ovr" if has_column_each(state) else "two", "n_steady" in state)
     core.learner.set_state(declaration.selected(state, mask))
 
 
-def take_parts(cores: Sequence[Classifier]) -> None:
+def take_parts(cores: Sequence[Trainer]) -> None:
     """Merge the knowledge of the other classifiers into the first; the others may change on the way."""
     base = cores[0]
     numbers = share_labels(cores)
-    merge_limits(cores)
-    if base.f1 is not None:
-        base.f1.take([core.f1 for core in cores[1:] if core.f1 is not None])
-    if base.conformal is not None:
-        base.conformal = base.conformal.merged([core.conformal for core in cores[1:] if core.conformal is not None])
+    base.policy.merge([core.policy for core in cores[1:]])
     states, parameters = core_states(cores), base.learner.parameters
     reduction = parameters["reduction"]
     if "evidence" in states[0]:
@@ -185,7 +178,7 @@ def take_parts(cores: Sequence[Classifier]) -> None:
         base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
     else:
         base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer"))
-    base.recency = Recency()  # because features have a new order
+    base.forgetting.recency = Recency()  # because features have a new order
     scalers = [core.scaler for core in cores]
     known_scalers = [scaler for scaler in scalers if scaler is not None]
     are_all_known = len(known_scalers) == len(scalers)
@@ -226,7 +219,7 @@ def check_parts(models: Sequence[Model]) -> None:
     base = classifier_part(models[0])
     if len(models) == 1:
         raise ValueError("models must have at least one model to merge, got none")
-    if getattr(base.learner, "n_buffered", 0):
+    if getattr(models[0].trainer.learner, "n_buffered", 0):
         raise ValueError("examples wait in the mini-batch of the base, which every part would learn: flush() it first")
     for number, (model, of) in enumerate(zip(models[1:], described[1:], strict=True), 1):
         if of != described[0]:
@@ -239,7 +232,7 @@ def check_parts(models: Sequence[Model]) -> None:
             )
 
 
-def share_labels(cores: Sequence[Classifier]) -> list[NDArray[np.int64]]:
+def share_labels(cores: Sequence[Trainer]) -> list[NDArray[np.int64]]:
     """Give the base the labels of all, and all models the same columns: one for two classes, or one for each class.
     Return the numbers of each model's columns.
     """
@@ -255,7 +248,7 @@ def share_labels(cores: Sequence[Classifier]) -> list[NDArray[np.int64]]:
     return [np.arange(1)] * len(cores)
 
 
-def core_states(cores: Sequence[Classifier]) -> list[State]:
+def core_states(cores: Sequence[Trainer]) -> list[State]:
     """The states of learners, with the names of features numbered alike in all models, those of the base first."""
     numbers: dict[Any, int] = {}
     states = []
@@ -267,26 +260,3 @@ def core_states(cores: Sequence[Classifier]) -> list[State]:
         states.append(state)
     cores[0].vocabulary = Vocabulary([*numbers])
     return states
-
-
-def decisions_by_any_label(core: Classifier) -> Mapping[Any, Decision]:
-    return core.decisions.of_label if isinstance(core.decisions, Decisions) else core.decisions or {}
-
-
-def negatives_met(decision: Decision | None) -> Tail:
-    return Tail() if decision is None or decision.limit is None else decision.limit.negatives
-
-
-def merge_limits(cores: Sequence[Classifier]) -> None:
-    """Give the base's limits of false positives the negatives of all."""
-    all_decisions = [decisions_by_any_label(core) for core in cores]
-    merged = {label: of for decisions in reversed(all_decisions) for label, of in decisions.items()}
-    for label, decision in merged.items():
-        if decision.limit is not None:
-            tails = [negatives_met(decisions.get(label)) for decisions in all_decisions]
-            places = sorted({place for tail in tails for place in tail.counts})
-            states = [{"n": tail.n, "counts": [tail.counts.get(place, 0.0) for place in places]} for tail in tails]
-            counts = merged_newest(states, "n", "counts", Tail.MOST)["counts"].tolist()
-            decision.limit.set_state({"n": math.fsum(counts), "places": places, "counts": counts})
-    if merged:
-        cores[0].decisions = Decisions(merged) if isinstance(cores[0].decisions, Decisions) else merged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -12,25 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_integer
+from stream_pegasos.common.checks import check_integer, check_lengths
 from stream_pegasos.common.errors import indefinite, must_be, type_name
 from stream_pegasos.common.file_lock import locked
 from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Encoder, Lock, OneByOne
 from stream_pegasos.engine.pure.encoders import Inputs
-from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
+from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.capabilities import Capability
-from stream_pegasos.learners.class_weights import weights_given
-from stream_pegasos.learners.core import Core
+from stream_pegasos.learners.class_weights import read_weights
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange
+from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model, write_model
 from stream_pegasos.learners.label_meaning import Label, Prediction
 from stream_pegasos.learners.labels import check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.trainer import Examples, Trainer
 
 __all__ = ["Model"]
 
@@ -62,6 +63,7 @@ class Model(OneByOne, base.Estimator):
     lock: PureLock
     # The names of fields in the records that it learned from, by options of `read`.
     field_names: Mapping[str, str] = MappingProxyType({})
+    names: FeatureNames | None = None  # the names of hashed features, if they are kept
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -99,8 +101,8 @@ class Model(OneByOne, base.Estimator):
         return [name for name in super().__dir__() if name[0] == "_" or name in PUBLIC or name in get_parameters(self)]
 
     @property
-    def _core(self) -> Core:
-        """The classifier that learns: the model itself, or the classifier inside it."""
+    def trainer(self) -> Trainer:
+        """The trainer, which learns and scores, with its parts."""
         raise NotImplementedError
 
     @property
@@ -127,7 +129,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.make_probabilities(self._core.encode_margins(encoder, x))
+            return self.trainer.make_probabilities(self.trainer.encode_margins(encoder, x))
 
     def predict_set_one(self, x: object) -> list[Label]:
         """The labels of a set that contains the right one as often as asked, the most probable first; empty before the
@@ -168,7 +170,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, x = self.encode_one(x)
         with self.lock:
-            return self._core.decision_score(self._core.encode_margins(encoder, x))
+            return self.trainer.labels.score(self.trainer.encode_margins(encoder, x))
 
     # Many examples in one call.
 
@@ -198,14 +200,14 @@ class Model(OneByOne, base.Estimator):
         PartlyLearnedError
             If a drift detector raises after some examples. The error has the number of learned examples.
         """
-        encoder, rows = self._encode_many(X, threads)
-        y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
+        examples = self._read_examples(X, y, w, threads)
         with self.lock:
-            core, n_before = self._core, self._core.n_learned
+            trainer, n_before = self.trainer, self.trainer.learner.n_learned
             try:
-                core.learn_all(encoder, rows, y, w)
+                trainer.learn_all(examples)
             finally:  # after an exception, the learned examples get names, too
-                self._name_features(rows, y, w, core.n_learned - n_before)
+                if self.names is not None:
+                    self._name_features(examples, trainer.learner.n_learned - n_before)
 
     def predict_learn_many(
         self, X: object, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
@@ -222,24 +224,20 @@ class Model(OneByOne, base.Estimator):
         threads : int, default 1
             All as for `learn_many`, with the same errors.
         """
-        encoder, rows = self._encode_many(X, threads)
-        y, w = list(y) if isinstance(y, Iterator) else y, weights_given(w)
+        examples = self._read_examples(X, y, w, threads)
         with self.lock:
-            core, n_before = self._core, self._core.n_learned
+            trainer, n_before = self.trainer, self.trainer.learner.n_learned
             try:
-                try:
-                    raw = core.learn_rows(encoder, rows, y, w)
-                finally:
-                    self._name_features(rows, y, w, core.n_learned - n_before)
-                predictions: Predictions = core.make_predictions(
-                    raw, core.n_before_each(n_before, len(raw.margins), y, w)
-                )
-                return predictions
+                raw = trainer.learn_rows(examples)
+                return trainer.make_predictions(raw, trainer.count_learned(examples, n_before, len(raw.margins)))
             except PartlyLearnedError as error:
                 assert error.found is not None
-                n_before_each = core.n_before_each(n_before, len(error.found.margins), y, w)
-                error.predictions = core.make_predictions(error.found, n_before_each)
+                n_learned = trainer.count_learned(examples, n_before, len(error.found.margins))
+                error.predictions = trainer.make_predictions(error.found, n_learned)
                 raise
+            finally:
+                if self.names is not None:
+                    self._name_features(examples, trainer.learner.n_learned - n_before)
 
     def predictions(self, X: object, threads: int = 1) -> Predictions:
         """All predictions for each example: labels, probabilities and scores.
@@ -253,8 +251,7 @@ class Model(OneByOne, base.Estimator):
         """
         encoder, rows = self._encode_many(X, threads)
         with self.lock:
-            predictions: Predictions = self._core.make_predictions(self._core.score_rows(encoder, rows))
-        return predictions
+            return self.trainer.make_predictions(self.trainer.score_rows(encoder, rows))
 
     def predict_many(self, X: object, threads: int = 1) -> Any:
         """The label of each example, as an array; as a series if X is a data frame or a series.
@@ -302,7 +299,8 @@ class Model(OneByOne, base.Estimator):
 
     def flush(self) -> None:
         """Take the step with the examples in the mini-batch buffer, if there are any."""
-        self._core.flush()
+        with self.lock:
+            self.trainer.flush()
 
     def set_decision(
         self,
@@ -354,7 +352,18 @@ class Model(OneByOne, base.Estimator):
             pos_label = check_label(pos_label)
         with self.lock:
             decisions = none_if_empty(threshold), none_if_empty(max_false_positive_rate)
-            self._core.decide(DecisionChange(*decisions, pos_label, decide_for, coverage))
+            change = DecisionChange(*decisions, pos_label, decide_for, coverage)
+            parameters = self.trainer.change_decision(change)
+            if parameters is None:
+                raise TypeError(
+                    f"{type(self.parts['classifier']).__name__} has no threshold, no limit of false positives and no "
+                    "coverage; AdaptiveClassifier and MultiLabelClassifier have"
+                )
+            self._take_parameters(parameters)
+
+    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+        """Take over parameters that the trainer has taken already."""
+        raise NotImplementedError
 
     def forget_class(self, label: Label) -> None:
         """Remove a class and its weights, for example after a typo. It is not predicted any more; if it comes again, it
@@ -373,10 +382,10 @@ class Model(OneByOne, base.Estimator):
             If the label is not in `classes`. The model does not change then.
         """
         if Capability.MULTICLASS not in self.capabilities or Capability.ORDINAL in self.capabilities:
-            raise TypeError(f"{type(self._core).__name__} cannot forget a class")
+            raise TypeError(f"{type(self.parts['classifier']).__name__} cannot forget a class")
         label = check_label(label)
         with self.lock:
-            self._core.drop_class(label)
+            self.trainer.drop_class(label)
 
     # Inspection.
 
@@ -387,12 +396,12 @@ class Model(OneByOne, base.Estimator):
     @property
     def max_features(self) -> int | None:
         """The largest number of features to keep; `None` for no limit."""
-        return None
+        return self.trainer.forgetting.max_features
 
     @property
     def n_drifts(self) -> int:
         """The number of drifts that the detector has detected; 0 without a detector."""
-        return 0
+        return self.trainer.drift.n_drifts
 
     @property
     def vector_source(self) -> VectorSource | None:
@@ -402,51 +411,60 @@ class Model(OneByOne, base.Estimator):
     @property
     def coverage(self) -> float | None:
         """The requested coverage, if there is one."""
-        conformal = self._core.conformal
-        return None if conformal is None else conformal.coverage
+        return self.trainer.policy.coverage
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        """The known labels, in order of arrival."""
-        return self._core.classes
+        """The known labels, in order of arrival; ordered classes in ascending order."""
+        return self.trainer.labels.classes
 
     @property
     def pair(self) -> tuple[Label | None, ...]:
         """The labels for a score below 0 and above 0, if an example has a single score; `None` for a label that has not
         come.
         """
-        return self._core.pair
+        return self.trainer.labels.pair
 
     @property
     def n_learned(self) -> int:
         """The number of learned examples; exact if every example is a step, otherwise approximate."""
-        return self._core.n_learned
+        return self.trainer.learner.n_learned
 
     @property
     def n_iterations(self) -> int:
         """The number of steps taken; with several columns, the largest."""
-        return self._core.n_iterations
+        return self.trainer.learner.n_iterations
 
     @property
     def n_features(self) -> int:
         """The number of known features; with a kernel, of support vectors."""
-        return self._core.n_features
+        return len(self.trainer.learner)
 
     @property
     def weights(self) -> Any:
         """The weight of each feature by name; with several columns, a dict of the nonzero weights for each."""
-        return self._core.weights
+        self._check_has("weights")
+        with self.lock:
+            return self.trainer.weights()
 
     @property
     def intercept(self) -> Any:
         """The constant part of the margin; with several columns, a dict by column."""
-        return self._core.intercept
+        self._check_has("intercept")
+        with self.lock:
+            return self.trainer.labels.show_intercepts(self.trainer.learner.intercept)
 
     def get_weights(self, keys: NDArray[np.int64]) -> Floats:
         """The weights of features that are ints, 0 for unknown ones: a row for each feature, a column for each
         class.
         """
-        return self._core.get_weights(keys)
+        self._check_has("weights")
+        with self.lock:
+            return self.trainer.weights_by_key(keys)
+
+    def _check_has(self, name: str) -> None:
+        if Capability.WEIGHTS not in self.capabilities:
+            raise AttributeError(f"{type(self.parts['classifier']).__name__} has no {name}")
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         """Check that all these labels can be learned, in this order, with these weights.
@@ -456,7 +474,8 @@ class Model(OneByOne, base.Estimator):
         TypeError, ValueError
             As for `learn_one`, if a label cannot be learned.
         """
-        self._core.check_labels(y, w)
+        labels = self.trainer.labels.read_column(y)
+        self.trainer.check_labels(labels, read_weights(w, len(labels)))
 
     @property
     def _multiclass(self) -> bool:
@@ -477,8 +496,15 @@ class Model(OneByOne, base.Estimator):
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.get_threaded(int(threads)), rows
 
-    def _name_features(self, rows: Inputs, y: object, w: object, n_learned: int) -> None:
-        """Note the names of the features in the first `n_learned` rows that teach, if names are kept."""
+    def _read_examples(self, X: object, y: Iterable[Any], w: float | Iterable[float], threads: int) -> Examples:
+        """Examples, labels and weights in the form that the trainer takes; their numbers are equal."""
+        encoder, rows = self._encode_many(X, threads)
+        labels = self.trainer.labels.read_column(y)
+        check_lengths("labels", len(labels), n_rows(rows))
+        return Examples(encoder, rows, labels, read_weights(w, len(labels)))
+
+    def _name_features(self, examples: Examples, n_learned: int) -> None:
+        """Note the names of the features in the first `n_learned` examples that teach; called if names are kept."""
 
     # Files.
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from numbers import Number
-from typing import Any, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_lengths, check_sequence
+from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.common.errors import must_be, type_name
-from stream_pegasos.common.packing import get_parameters, pack, pack_parameters, unpack
-from stream_pegasos.engine import Encoder
+from stream_pegasos.common.packing import get_parameters, pack, unpack
+from stream_pegasos.engine import Learner
 from stream_pegasos.engine.pure import AdaptiveLearner
-from stream_pegasos.engine.pure.encoders import Inputs
-from stream_pegasos.features.frames import column_names, frame_like, frame_rows, is_frame, is_series, listed, n_rows
+from stream_pegasos.engine.pure.driver import Margins
+from stream_pegasos.features.frames import column_names, frame_like, frame_rows, is_frame, is_series, listed
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.capabilities import Capability
-from stream_pegasos.learners.class_weights import each_weight, weights_given
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked
+from stream_pegasos.learners.decision_policy import ChangedDecision, DecisionPolicy
 from stream_pegasos.learners.decisions import (
     Decision,
     PerLabel,
@@ -30,30 +32,99 @@ from stream_pegasos.learners.decisions import (
     copied,
     decisions_by_label,
     limited,
+    merge_limits,
     parameters_of_decisions,
 )
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.f1_decisions import DecisionChange, changed_f1, check_decide_for
+from stream_pegasos.learners.forgetting import UseForgetting
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label, unknown_label
+from stream_pegasos.learners.labels import LabelColumn, Labels, check_label, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, NumberLearned, probabilities_by_class
-from stream_pegasos.learners.watched import WatchedClassifier
+from stream_pegasos.learners.trainer import Trainer
 
 __all__ = ["MultiLabelClassifier"]
+
+
+NO_SETS = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
 
 @dataclass
 class LabelSets(Labels):
     """Labels of examples that may have several. Labels that were named but never held are kept apart."""
 
+    takes_targets: ClassVar[bool] = False
+
     by_label: bool = True
     never: tuple[Label, ...] = ()
+    # The sets of the examples that are being learned: which labels hold, and the same by numbers, all joined.
+    sets: Sequence[Mapping[Label, bool]] = field(default=(), compare=False)
+    numbers: tuple[NDArray[np.int64], NDArray[np.int64]] = field(default=NO_SETS, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.never = tuple(label for label in dict.fromkeys(self.never) if label not in self.targets)
+
+    @property
+    def is_new(self) -> bool:
+        return not self.known and not self.never
+
+    def read_column(self, y: object) -> list[Any]:
+        return [*read_label_sets(y)]
+
+    def count_distinct(self, y: LabelColumn) -> int:
+        with suppress(TypeError, ValueError):  # which are raised when they are learned
+            return len({*itertools.chain.from_iterable(map(whether_each_holds, y))})
+        return 0
+
+    def check_column(self, y: LabelColumn, teaches: Sequence[bool] | None = None) -> None:
+        for labels in y:
+            whether_each_holds(labels)
+
+    def number(self, y: LabelColumn, teaches: Sequence[bool] | None = None) -> tuple[Self, Floats]:
+        sets = [whether_each_holds(labels) for labels in y]
+        if teaches is not None:
+            sets = [labels if of else {} for labels, of in zip(sets, teaches, strict=True)]
+        labels = self._add_sets(sets)
+        numbers = [
+            sorted(int(labels.targets[label]) for label, holds in label_set.items() if holds) for label_set in sets
+        ]
+        starts = np.cumsum([0, *map(len, numbers)])
+        labels.sets, labels.numbers = sets, (starts, np.array([*itertools.chain(*numbers)], np.int64))
+        return labels, np.arange(len(sets), dtype=np.float64)
+
+    def _add_sets(self, sets: Sequence[Mapping[Label, bool]]) -> Self:
+        targets = dict(self.targets)
+        for label_set in sets:
+            for label, holds in label_set.items():
+                if holds:
+                    targets.setdefault(label, float(len(targets)))
+        return type(self)(tuple(targets), never=(*self.never, *itertools.chain(*sets)))
+
+    def add_targets(self, labels: Self, targets: Floats) -> Self:
+        return self._add_sets([labels.sets[int(target)] for target in targets.tolist()])
+
+    def prepare(self, learner: Learner) -> None:
+        cast(AdaptiveLearner, learner).sets = self.numbers
+
+    def settled(self) -> Self:
+        return replace(self, sets=(), numbers=NO_SETS)
+
+    def set_numbers(self, target: float) -> list[int]:
+        """The numbers of the labels that hold for an example that is being learned."""
+        starts, numbers = self.numbers
+        set_numbers: list[int] = numbers[starts[int(target)] : starts[int(target) + 1]].tolist()
+        return set_numbers
+
+    def count_rows_before(self, labels: Self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+        return 0, 0  # the probability of a label does not need another label
+
+    def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
+        if label is not None:
+            return super().explained_columns(label, n_columns, margins, predicted)
+        return [(int(np.argmax(margins)), 1.0)] if len(margins) else []
 
     def joined(self, other_labels: Sequence[Labels]) -> Self:
         label_sets = [labels for labels in (self, *other_labels) if isinstance(labels, LabelSets)]
@@ -100,7 +171,143 @@ class LabelSets(Labels):
         return {label: {False: 1.0 - p, True: p} for label, p in pairs}
 
 
-class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # type: ignore[misc]
+class SetPolicy(DecisionPolicy):
+    """Each label is decided by itself: by its own threshold and limit of false positives, or for F1.
+
+    `decisions` are by label; a label without one begins with `default`.
+    """
+
+    by_margin = False
+    learns = True  # because a prediction is no single label
+
+    def __init__(self, classifier: AdaptiveClassifier) -> None:
+        self.decisions = decisions_by_label(classifier.threshold, classifier.max_false_positive_rate)
+        self.default = default_decision(decision_options(classifier))
+        self.f1 = changed_f1(None, classifier.decide_for, exclusive=False)
+        self.conformal = changed_coverage(None, classifier.coverage)
+        self._set_options(classifier)
+
+    def _set_options(self, classifier: AdaptiveClassifier) -> None:
+        self.decide_for, self.options = classifier.decide_for, decision_options(classifier)
+
+    @property
+    def is_new(self) -> bool:
+        return self.default.parameters == default_decision(self.options).parameters
+
+    def _decision(self, label: Label) -> Decision:
+        return self.decisions.setdefault(label, self.default.renewed())
+
+    def label(self, labels: Labels, margins: Any, calibrated: tuple[float, ...]) -> Any:
+        decided = self.decide(labels, RawScores(margins[np.newaxis], np.array([calibrated])))
+        return labels.label(margins if decided is None else decided[0])
+
+    def decide(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
+        if self.f1 is None and self.options == (0.5, None):
+            return None
+        assert isinstance(labels, LabelSets)
+        margins, probabilities = raw.margins, probabilities_by_class(raw.margins, raw.calibrated)
+        holding = [] if learned is None else [labels.set_numbers(target) for target in learned.targets.tolist()]
+        if self.f1 is not None:
+            return self.f1.decided(
+                labels, margins, probabilities, holding, None if learned is None else learned.weights
+            )
+        decided = np.zeros(margins.shape, bool)
+        for column, label in enumerate(labels.classes[: margins.shape[1]]):
+            is_negative = np.array([column not in columns_held for columns_held in holding], bool)
+            negatives = None if learned is None else is_negative * learned.weights
+            decision = self._decision(label)
+            decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], negatives)
+        return decided
+
+    def _set_probabilities(self, labels: Labels, raw: RawScores) -> Floats:
+        return np.where(np.isfinite(raw.margins), probabilities_by_class(raw.margins, raw.calibrated), NEVER)
+
+    def _truth_probabilities(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
+        """The probability of the least probable label that holds. If none holds, any set is right."""
+        assert isinstance(labels, LabelSets)
+        padded = np.pad(probabilities, ((0, 0), (0, len(labels.known))), constant_values=NEVER)
+        numbers = map(labels.set_numbers, targets.tolist())
+        return np.array([row[own].min(initial=1.0) for row, own in zip(padded, numbers, strict=True)])
+
+    def is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
+        assert isinstance(labels, LabelSets)
+        decided = raw.margins[0] > 0.0 if raw.decided is None else raw.decided[0]
+        return set(np.flatnonzero(decided).tolist()) != set(labels.set_numbers(target))
+
+    def limited(self, labels: Labels) -> Mapping[Label, float]:
+        return limited(self.decisions)
+
+    def snapshot(self) -> Any:
+        return copied(self.decisions), super().snapshot()
+
+    def restore(self, snapshot: Any) -> None:
+        self.decisions, others = snapshot
+        super().restore(others)
+
+    def change(self, change: DecisionChange, labels: Labels, learner: Learner) -> ChangedDecision:
+        threshold, rate, pos_label, decide_for, coverage = change
+        for label in labels.classes:
+            self._decision(label)
+        now, default = self.decisions, self.default
+        decisions = changed_by_label(
+            now,
+            threshold,
+            rate,
+            [*now] if pos_label is None else [pos_label],
+            is_new=lambda label: label not in labels.targets,
+        )
+        if unknown := [label for label in decisions if label not in now]:
+            raise ValueError(unknown_label(unknown[0], labels.classes))
+        if pos_label is None:
+            share, limit = (None if isinstance(value, Mapping) else value for value in (threshold, rate))
+            default = default.changed(share, limit, is_new=True)
+        are_alike = all(decision.parameters == default.parameters for decision in decisions.values())
+        parameters = parameters_of_decisions({None: default} if are_alike else decisions)
+        decide_for = decide_for or self.decide_for
+        check_decide_for(decide_for, **parameters)
+        coverage = coverage_asked(coverage, self.coverage)
+        self.decisions, self.default, self.decide_for = decisions, default, decide_for
+        self.options = parameters["threshold"], parameters["max_false_positive_rate"]
+        self.f1 = changed_f1(self.f1, decide_for, exclusive=False)
+        self.conformal = changed_coverage(self.conformal, coverage)
+        return ChangedDecision(labels, parameters | {"decide_for": decide_for, "coverage": coverage})
+
+    def forget(self, label: Label, labels: Labels) -> None:
+        if self.f1 is not None:
+            self.f1.forget(label)
+        decision = self.decisions.get(label)
+        is_named = any(isinstance(option, Mapping) and label in option for option in self.options)
+        if decision is not None and (is_named or decision.parameters != self.default.parameters):
+            self.decisions[label] = decision.renewed()  # its limit counted the forgotten class
+        else:
+            self.decisions.pop(label, None)
+
+    def merge(self, parts: Sequence[SetPolicy]) -> None:
+        self.decisions = merge_limits([policy.decisions for policy in (self, *parts)])
+        super().merge(parts)
+
+    def get_state(self, labels: Labels) -> dict[str, Any]:
+        state = super().get_state(labels)
+        default = self.default.renewed()  # for labels whose decision does not exist yet
+        limits = {label: self.decisions.get(label, default).limit for label in labels.classes}
+        if self.default.parameters != default_decision(self.options).parameters:
+            state["others"] = self.default.parameters
+        state["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
+        return state
+
+    def set_state(self, state: Mapping[str, Any], labels: Labels) -> Labels:
+        if "others" in state:
+            self.default = Decision(*state["others"])
+        for packed, limit_state in state["decisions"]:
+            label = unpack(packed)
+            limit = self._decision(label).limit
+            if label not in labels.classes or limit is None:
+                raise ValueError(f"{label!r} has no limit of false positives")
+            limit.set_state(limit_state)
+        return super().set_state(state, labels)
+
+
+class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: ignore[misc]
     """Classifier for any number of labels per example, such as topics or tags: it predicts which of them hold.
 
     Each label is learned separately, as `AdaptiveClassifier` learns one of many classes (see its documentation). All
@@ -163,9 +370,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
     """
 
     capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS, Capability.MULTILABEL])
-    learner: AdaptiveLearner
-    labels: LabelSets
-    decisions: dict[Label, Decision]
+    _linear = False
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
@@ -175,112 +380,33 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         for name, option in options.items():
             if option is not None:
                 raise ValueError(f"{name} must be None, as an example may have several labels here")
-        self._drift = DriftWatch(self.classifier.drift_detector)
-        self.decisions = decisions_by_label(self.classifier.threshold, self.classifier.max_false_positive_rate)
-        self.of_others = make_default_decision(self.classifier)
-        self.f1 = changed_f1(None, self.classifier.decide_for, exclusive=False)
-        self.conformal = changed_coverage(None, self.classifier.coverage)
-        # Watched, because y is no single label.
-        self._set_up(self.classifier.make_learner("multilabel"), LabelSets(), watched=True, by_margin=False)
-
-    def decide(self, change: DecisionChange) -> None:
-        threshold, rate, pos_label, decide_for, coverage = change
-        for label in self.classes:
-            self._decision(label)
-        now, of_others = self.decisions, self.of_others
-        decisions = changed_by_label(
-            now, threshold, rate, [*now] if pos_label is None else [pos_label], is_new=self._is_new
-        )
-        if unknown := [label for label in decisions if label not in now]:
-            raise ValueError(unknown_label(unknown[0], self.classes))
-        if pos_label is None:
-            share, limit = (None if isinstance(value, Mapping) else value for value in (threshold, rate))
-            of_others = of_others.changed(share, limit, is_new=True)
-        are_alike = all(decision.parameters == of_others.parameters for decision in decisions.values())
-        parameters = parameters_of_decisions({None: of_others} if are_alike else decisions)
-        decide_for = decide_for or self.classifier.decide_for
-        check_decide_for(decide_for, **parameters)
-        coverage = coverage_asked(coverage, self.classifier.coverage)
-        parameters |= {"decide_for": decide_for, "coverage": coverage}
-        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
-        self.decisions, self.of_others = decisions, of_others
-        self.f1 = changed_f1(self.f1, decide_for, exclusive=False)
-        self.conformal = changed_coverage(self.conformal, coverage)
-
-    def _is_new(self, label: Label) -> bool:
-        return label not in self.labels.targets
-
-    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
-        new = super().clone(new_params, include_attributes)
-        if decision_options(new.classifier) == decision_options(self.classifier):
-            new.of_others = self.of_others.renewed()  # decisions by label do not include it
-        return new
-
-    def drop_class(self, label: Label) -> None:
-        if self.f1 is not None:
-            self.f1.forget(label)
-        decision, options = self.decisions.get(label), decision_options(self.classifier)
-        is_named = any(isinstance(option, Mapping) and label in option for option in options)
-        if decision is not None and (is_named or decision.parameters != self.of_others.parameters):
-            self.decisions[label] = decision.renewed()  # its limit counted the forgotten class
-        else:
-            self.decisions.pop(label, None)
-        super().drop_class(label)
 
     @property
     def inner(self) -> AdaptiveClassifier:
         return self.classifier
 
-    @property
-    def max_features(self) -> int | None:
-        return self.classifier.max_features
-
-    def label_of(self, margins: Any) -> Any:
-        decided = self._decided(self.labels, RawScores(margins[np.newaxis], np.array([self.learner.calibrated])))
-        return self.labels.label(margins if decided is None else decided[0])
-
-    def learn_rows(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
-        sets = [whether_each_holds(labels) for labels in read_label_sets(y)]
-        check_lengths("labels", len(sets), n_rows(rows))
-        w = weights_given(w)
-        example_weights = each_weight(w, len(sets))
-        # An example without weight adds no label.
-        sets = [numbers_of_set if weight else {} for numbers_of_set, weight in zip(sets, example_weights, strict=True)]
-        labels = self._labels_with(sets)
-        numbers = [
-            sorted(int(labels.targets[label]) for label, holds in numbers_of_set.items() if holds)
-            for numbers_of_set in sets
-        ]
-        starts = np.cumsum([0, *map(len, numbers)])
-        self.learner.sets = (
-            starts,
-            np.array([number for numbers_of_set in numbers for number in numbers_of_set], np.int64),
+    def _compose(self) -> Trainer:
+        classifier = self.classifier
+        return Trainer(
+            self.lock,
+            classifier.options.make_learner("multilabel"),
+            LabelSets(),
+            policy=SetPolicy(classifier),
+            forgetting=UseForgetting(classifier.max_features),
+            drift=DriftWatch(classifier.drift_detector),
+            scales=True,
+            label_options={
+                "threshold": classifier.threshold,
+                "max_false_positive_rate": classifier.max_false_positive_rate,
+            },
         )
-        targets = np.arange(len(sets), dtype=np.float64)
-        weights, _ = self.class_weights.weights_many(targets, int, example_weights if isinstance(w, Iterable) else w)
-        before, n_before = self.labels, self.n_learned
-        try:
-            raw = self._learn_scaled(encoder, rows, labels, targets, weights)
-            self.labels = labels
-        except BaseException:  # of a detector, or an interruption: the labels of the learned examples stay
-            self.labels = before
-            self.labels = self._labels_with([*itertools.compress(sets, example_weights)][: self.n_learned - n_before])
-            self.forget_least()
-            raise
-        if labels.known != before.known:
-            self._tell_of_labels(before)
-        self._tell_of_options()
-        return raw
 
-    def _label_list(self, y: object) -> list[Any]:
-        return [*read_label_sets(y)]
+    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
 
-    def _each_label(self, y: Iterable[Any]) -> Iterable[Any]:
-        return itertools.chain.from_iterable(map(whether_each_holds, y))
-
-    def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
-        for labels in read_label_sets(y):
-            whether_each_holds(labels)
+    @classmethod
+    def _with_parameters(cls, parameters: dict[str, Any]) -> Self:
+        return cls(AdaptiveClassifier(**parameters))
 
     def predict_many(self, X: object, threads: int = 1) -> Any:
         """The labels predicted for each example, as an array of tuples; if X is a data frame or a series, as a data
@@ -294,115 +420,34 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
             As for `predictions`.
         """
         predictions = self.predictions(X, threads)
-        if is_frame(X) or is_series(X):
-            return frame_like(
-                X,
-                {
-                    of: np.array([of in label_set for label_set in predictions.labels], bool)
-                    for of in predictions.classes
-                },
-            )
-        return predictions.labels
+        if not is_frame(X) and not is_series(X):
+            return predictions.labels
+        columns = {
+            label: np.array([label in label_set for label_set in predictions.labels], bool)
+            for label in predictions.classes
+        }
+        return frame_like(X, columns)
 
-    def _labels_with(self, sets: list[dict[Label, bool]]) -> LabelSets:
-        targets = dict(self.labels.targets)
-        for label_set in sets:
-            for label, holds in label_set.items():
-                if holds:
-                    targets.setdefault(label, float(len(targets)))
-        return LabelSets(tuple(targets), never=(*self.labels.never, *itertools.chain(*sets)))
-
-    def _decision(self, label: Label) -> Decision:
-        return self.decisions.setdefault(label, self.of_others.renewed())
-
-    def _limited(self) -> Mapping[Label, float]:
-        return limited(self.decisions)
-
-    def _copied_decisions(self) -> dict[Label, Decision]:
-        return copied(self.decisions)
-
-    def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
-        if self.f1 is None and self.classifier.threshold == 0.5 and self.classifier.max_false_positive_rate is None:
-            return None
-        margins, probabilities = raw.margins, probabilities_by_class(raw.margins, raw.calibrated)
-        holding = [] if learned is None else [self._set(target) for target in learned.targets.tolist()]
-        if self.f1 is not None:
-            return self.f1.decided(
-                labels, margins, probabilities, holding, None if learned is None else learned.weights
-            )
-        decided = np.zeros(margins.shape, bool)
-        for column, label in enumerate(labels.classes[: margins.shape[1]]):
-            is_negative = np.array([column not in columns_held for columns_held in holding], bool)
-            of_negatives = None if learned is None else is_negative * learned.weights
-            decision = self._decision(label)
-            decided[:, column] = decision.allows(margins[:, column], probabilities[:, column], of_negatives)
-        return decided
-
-    def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
-        return np.where(np.isfinite(raw.margins), probabilities_by_class(raw.margins, raw.calibrated), NEVER)
-
-    def _truth_probabilities(self, labels: Labels, probabilities: Floats, targets: Floats) -> Floats:
-        """The probability of the least probable label that holds. If none holds, any set is right."""
-        padded = np.pad(probabilities, ((0, 0), (0, len(labels.known))), constant_values=NEVER)
-        numbers = map(self._set, targets.tolist())
-        return np.array([row[of].min(initial=1.0) for row, of in zip(padded, numbers, strict=True)])
-
-    def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
-        decided = raw.margins[0] > 0.0 if raw.decided is None else raw.decided[0]
-        return set(np.flatnonzero(decided).tolist()) != set(self._set(target))
-
-    def _explained(self, encoder: Encoder, x: object, label: Label | None) -> Columns:
-        if label is not None:
-            return super()._explained(encoder, x, label)
-        margins = self.encode_margins(encoder, x)
-        return [(int(np.argmax(margins)), 1.0)] if len(margins) else []
-
-    def _set(self, target: float) -> list[int]:
-        starts, numbers = self.learner.sets
-        set_numbers: list[int] = numbers[starts[int(target)] : starts[int(target) + 1]].tolist()
-        return set_numbers
-
-    def _n_before_two(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
-        return 0, 0  # the probability of a label does not need another label
-
-    def to_state(self, lazy: bool = False) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
-        arrays, names, values = super().to_state(lazy)
-        of_others = self.of_others.renewed()  # for labels whose decision does not exist yet
-        limits = {label: self.decisions.get(label, of_others).limit for label in self.classes}
-        if self.of_others.parameters != make_default_decision(self.classifier).parameters:
-            values["others"] = self.of_others.parameters
-        values["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
-        return arrays, names, values
-
-    def _packed_parameters(self) -> dict[str, Any]:
-        return pack_parameters(self.classifier)
-
-    @classmethod
-    def _made_with(cls, parameters: dict[str, Any]) -> Self:
-        return cls(AdaptiveClassifier(**parameters))
-
-    def _take_state(self, state: dict[str, Any], names: list[Any], values: dict[str, Any]) -> None:
-        super()._take_state(state, names, values)
-        if "others" in values:
-            self.of_others = Decision(*values["others"])
-        for packed, state_of_limit in values["decisions"]:
-            label = unpack(packed)
-            limit = self._decision(label).limit
-            if label not in self.classes or limit is None:
-                raise ValueError(f"{label!r} has no limit of false positives")
-            limit.set_state(state_of_limit)
+    def clone(self, new_params: dict[str, Any] | None = None, include_attributes: bool = False) -> Self:
+        new = super().clone(new_params, include_attributes)
+        if decision_options(new.classifier) == decision_options(self.classifier):
+            own, policy = cast(SetPolicy, self.trainer.policy), cast(SetPolicy, new.trainer.policy)
+            policy.default = own.default.renewed()  # decisions by label do not include it
+        return new
 
 
 def decision_options(classifier: AdaptiveClassifier) -> tuple[PerLabel, PerLabel]:
     return classifier.threshold, classifier.max_false_positive_rate
 
 
-def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
+def default_decision(options: tuple[PerLabel, PerLabel]) -> Decision:
     """The decision for labels without their own."""
-    threshold, rate = classifier.threshold, classifier.max_false_positive_rate
-    if isinstance(threshold, Mapping) or isinstance(rate, Mapping):
-        return Decision()
-    return Decision(threshold, rate)
+    threshold, rate = options
+    return (
+        Decision()
+        if isinstance(threshold, Mapping) or isinstance(rate, Mapping)
+        else Decision(cast(float, threshold), rate)
+    )
 
 
 def read_label_sets(y: object) -> Iterable[Any]:

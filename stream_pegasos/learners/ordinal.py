@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.errors import must_be, type_name
-from stream_pegasos.common.packing import get_parameters, pack_parameters
-from stream_pegasos.engine import Encoder
+from stream_pegasos.common.packing import get_parameters
+from stream_pegasos.engine import Learner
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.driver import Margins
-from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.capabilities import Capability
+from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_asked, include_best, outward
+from stream_pegasos.learners.decision_policy import ChangedDecision, DecisionPolicy
 from stream_pegasos.learners.drift import DriftWatch
-from stream_pegasos.learners.explanations import Contributions, explain
+from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.f1_decisions import DecisionChange
+from stream_pegasos.learners.forgetting import UseForgetting
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label, label_list
+from stream_pegasos.learners.labels import Labels, check_label
 from stream_pegasos.learners.pegasos import PegasosClassifier
-from stream_pegasos.learners.predictions import Decided, Predictions, RawScores, WeightedTargets
+from stream_pegasos.learners.predictions import RawScores
 from stream_pegasos.learners.probabilities import Floats, NumberLearned, fill_single_class, probabilities_with_labels
-from stream_pegasos.learners.watched import WatchedClassifier
+from stream_pegasos.learners.trainer import Trainer
 
 __all__ = ["OrdinalClassifier"]
 
@@ -36,6 +38,8 @@ __all__ = ["OrdinalClassifier"]
 @dataclass
 class OrderedLabels(Labels):
     """Integer labels, numbered in order of arrival. Margins are the logarithms of their probabilities, by number."""
+
+    has_intercepts: ClassVar[bool] = False
 
     by_label: bool = True
 
@@ -49,6 +53,12 @@ class OrderedLabels(Labels):
 
     def add_labels(self, y: Sequence[Any]) -> Self:
         return super().add_labels([check_integer_label(label) for label in y])
+
+    def check_label(self, label: object) -> None:
+        check_integer_label(label)
+
+    def prepare(self, learner: Learner) -> None:
+        cast(AdaptiveLearner, learner).order = self.order
 
     def label(self, margins: Any) -> Any:
         return self.choices[self.medians(margins[np.newaxis])[0]]
@@ -79,6 +89,30 @@ class OrderedLabels(Labels):
         classes, result = self.probabilities_many(margins[np.newaxis], np.array([calibrated]), n_learned)
         return probabilities_with_labels(dict(zip(classes, result[0].tolist(), strict=True)))
 
+    def scores_many(self, margins: Floats) -> Floats:
+        scores: Floats = margins[:, self.class_order(margins)]
+        return scores
+
+    def score(self, margins: Margins) -> dict[Label, float]:
+        return {label: float(margins[int(self.targets[label])]) for label in self.classes}
+
+    def show_weights(self, numbers: Floats) -> Floats:
+        """The weight that all classes share."""
+        weights: Floats = numbers[:, 0] + 0.0
+        return weights
+
+    def show_intercepts(self, intercepts: Floats) -> Any:
+        return dict(zip(pairwise(self.classes), intercepts.tolist(), strict=True))
+
+    def show_sets(self, members: NDArray[np.bool_] | None, margins: Floats) -> NDArray[np.bool_] | None:
+        return None if members is None else members[:, self.class_order(margins)]
+
+    def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
+        if label is not None:
+            expected = "None, as of ordered classes only the place among them is explained"
+            raise ValueError(must_be("label", expected, label))
+        return [(0, 1.0)]
+
     def class_order(self, margins: Floats) -> NDArray[np.int64]:
         order: NDArray[np.int64] = self.order[self.order < margins.shape[1]]
         return order
@@ -89,7 +123,39 @@ class OrderedLabels(Labels):
             check_integer_label(label)
 
 
-class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
+class MedianPolicy(DecisionPolicy):
+    """The median of ordered classes is predicted, and a set is an interval."""
+
+    by_margin = False
+
+    def __init__(self, coverage: float | None) -> None:
+        self.conformal = changed_coverage(None, coverage)
+        self.learns = coverage is not None
+
+    def _set_probabilities(self, labels: Labels, raw: RawScores) -> Floats:
+        assert isinstance(labels, OrderedLabels)
+        margins, order = raw.margins, labels.class_order(raw.margins)
+        is_known = np.isfinite(margins)
+        probabilities = include_best(np.exp(margins), is_known, labels.medians(margins))
+        probabilities[:, order] = outward(probabilities[:, order])
+        return np.where(is_known, probabilities, NEVER)
+
+    def is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
+        assert isinstance(labels, OrderedLabels)
+        return bool(labels.medians(raw.margins)[0] != target)
+
+    def change(self, change: DecisionChange, labels: Labels, learner: Learner) -> ChangedDecision:
+        if change[:-1] != (None, None, None, None):
+            raise TypeError(
+                "OrdinalClassifier has no threshold and no limit of false positives, only a coverage; "
+                "AdaptiveClassifier and MultiLabelClassifier have all"
+            )
+        coverage = coverage_asked(change.coverage, self.coverage)
+        self.conformal, self.learns = changed_coverage(self.conformal, coverage), coverage is not None
+        return ChangedDecision(labels, {"coverage": coverage})
+
+
+class OrdinalClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[misc]
     """Classifier for ordered classes, such as stars.
 
     Each feature has one weight, and there is a threshold between any two neighbouring classes. The probability that an
@@ -151,8 +217,7 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     """
 
     capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS, Capability.ORDINAL])
-    learner: AdaptiveLearner
-    labels: OrderedLabels
+    _linear = False
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
@@ -167,102 +232,30 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
         for name in ("pos_label", "threshold", "max_false_positive_rate", "decide_for"):
             if parameters[name] != defaults[name]:
                 raise ValueError(f"{name} must be left out, as an OrdinalClassifier does not use it")
-        self._drift, coverage = DriftWatch(self.classifier.drift_detector), self.classifier.coverage
-        self.conformal = changed_coverage(None, coverage)
-        watched = (self.classifier.drift_detector, coverage) != (None, None)
-        learner = self.classifier.make_learner("ordinal")
-        self._set_up(learner, OrderedLabels(), self.classifier.class_weight, watched, by_margin=False)
 
     @property
     def inner(self) -> AdaptiveClassifier:
         return self.classifier
 
-    @property
-    def max_features(self) -> int | None:
-        return self.classifier.max_features
+    def _compose(self) -> Trainer:
+        classifier = self.classifier
+        return Trainer(
+            self.lock,
+            classifier.options.make_learner("ordinal"),
+            OrderedLabels(),
+            classifier.class_weight,
+            MedianPolicy(classifier.coverage),
+            UseForgetting(classifier.max_features),
+            DriftWatch(classifier.drift_detector),
+            scales=True,
+        )
 
-    @property
-    def classes(self) -> tuple[int, ...]:
-        return self.labels.classes
-
-    def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
-        for label in label_list(y):
-            check_integer_label(label)
-
-    def _check_label(self, label: object) -> None:
-        check_integer_label(label)
-
-    def _packed_parameters(self) -> dict[str, Any]:
-        return pack_parameters(self.classifier)
+    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
 
     @classmethod
-    def _made_with(cls, parameters: dict[str, Any]) -> Self:
+    def _with_parameters(cls, parameters: dict[str, Any]) -> Self:
         return cls(AdaptiveClassifier(**parameters))
-
-    def _intercepts(self) -> Any:
-        return dict(zip(pairwise(self.classes), self.learner.intercept.tolist(), strict=True))
-
-    def _as_shown(self, numbers: Floats) -> Floats:
-        """The weight that all classes share."""
-        shown_values: Floats = numbers[:, 0] + 0.0
-        return shown_values
-
-    def contributions(self, encoder: Encoder, x: object, label: Label | None = None) -> Contributions:
-        if label is not None:
-            expected = "None, as of ordered classes only the place among them is explained"
-            raise ValueError(must_be("label", expected, label))
-        return explain(self.learner, encoder, self.scaled(x), [(0, 1.0)], add_intercept=False)
-
-    def make_predictions(self, raw: RawScores, n_learned: NumberLearned | None = None) -> Predictions:
-        predictions = super().make_predictions(raw, n_learned)
-        order = self.labels.class_order(raw.margins)
-        predictions.scores = raw.margins[:, order]
-        predictions.members = None if raw.members is None else raw.members[:, order]
-        return predictions
-
-    def decision_score(self, margins: Margins) -> dict[Label, float]:
-        return {label: float(margins[int(self.labels.targets[label])]) for label in self.classes}
-
-    def learn_rows(self, *args: Any) -> RawScores:
-        try:
-            return super().learn_rows(*args)
-        except BaseException:  # it may be before a class was met
-            if not np.array_equal(self.learner.order, self.labels.order):
-                self.learner.order = self.labels.order
-            raise
-
-    def _learn_targets(
-        self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Floats | None
-    ) -> RawScores:
-        assert isinstance(labels, OrderedLabels)
-        self.learner.order = labels.order
-        return super()._learn_targets(encoder, rows, labels, targets, weights)
-
-    def _decided(self, labels: Labels, raw: RawScores, learned: WeightedTargets | None = None) -> Decided:
-        return None
-
-    def _in_sets(self, labels: Labels, raw: RawScores) -> Floats:
-        assert isinstance(labels, OrderedLabels)
-        margins, order = raw.margins, labels.class_order(raw.margins)
-        is_known = np.isfinite(margins)
-        probabilities = include_best(np.exp(margins), is_known, labels.medians(margins))
-        probabilities[:, order] = outward(probabilities[:, order])
-        return np.where(is_known, probabilities, NEVER)
-
-    def decide(self, change: DecisionChange) -> None:
-        if change[:-1] != (None, None, None, None):
-            raise TypeError(
-                "OrdinalClassifier has no threshold and no limit of false positives, only a coverage; "
-                "AdaptiveClassifier and MultiLabelClassifier have all"
-            )
-        coverage = coverage_asked(change.coverage, self.classifier.coverage)
-        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), "coverage": coverage})
-        self.conformal = changed_coverage(self.conformal, coverage)
-        self._set_ways((self.classifier.drift_detector, coverage) != (None, None), by_margin=False)
-
-    def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
-        assert isinstance(labels, OrderedLabels)
-        return bool(labels.medians(raw.margins)[0] != target)
 
 
 def check_integer_label(y: object) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 from river import base
 
 from stream_pegasos.common.checks import (
@@ -22,13 +20,13 @@ from stream_pegasos.common.checks import (
 from stream_pegasos.common.errors import must_be
 from stream_pegasos.engine import in_use
 from stream_pegasos.engine.pure import PegasosLearner
-from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.capabilities import Capability
-from stream_pegasos.learners.class_weights import ClassWeight
+from stream_pegasos.learners.class_weights import ClassWeight, check_class_weight
 from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.forgetting import WeightForgetting
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import Labels
-from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.trainer import Trainer
 
 __all__ = ["PegasosClassifier"]
 
@@ -186,6 +184,10 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
         if self.multi_class is not None and self.pos_label is not None:
             raise ValueError(must_be("pos_label", "None with multi_class, as it is for two classes", self.pos_label))
         check_max_features(self.max_features)
+        Labels(pos_label=self.pos_label)
+        check_class_weight(self.class_weight)
+
+    def _compose(self) -> Trainer:
         learner = in_use(PegasosLearner)(
             float(self.l2),
             int(self.batch_size),
@@ -198,9 +200,4 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             self.multi_class or "two",
         )
         labels = Labels(pos_label=self.pos_label, by_label=self.multi_class is not None, counts_alone=True)
-        self._set_up(learner, labels, self.class_weight)
-
-    def _importance(self, state: Mapping[str, Any]) -> Floats:
-        scales = np.abs(state["scale"])  # each column has its own scale; a single one changes no order
-        largest = np.abs(state["values"] * (scales / scales.max())).max(axis=1)
-        return np.where(state["keys"] == INTERCEPT, np.inf, largest)
+        return Trainer(self.lock, learner, labels, self.class_weight, forgetting=WeightForgetting(self.max_features))

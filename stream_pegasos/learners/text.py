@@ -21,6 +21,7 @@ from stream_pegasos.features.text import TextFeatures
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.capabilities import Capability
+from stream_pegasos.learners.class_weights import read_weights
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.descriptions import Descriptions, Lessons, make_lessons
 from stream_pegasos.learners.explanations import INTERCEPT, words
@@ -28,6 +29,7 @@ from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays, find_model_class, packed_features, unpacked_features
 from stream_pegasos.learners.label_meaning import Label, Prediction
 from stream_pegasos.learners.model import Model
+from stream_pegasos.learners.trainer import Examples, Trainer
 
 __all__ = ["TextClassifier"]
 
@@ -125,13 +127,13 @@ class TextClassifier(ModelOfAnyKind):
                 f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
                 "OrdinalClassifier or MultiLabelClassifier made with one"
             )
-        self.names: FeatureNames | None = None
+        self.names = None
         self._begin()
 
     def _begin(self) -> None:
         """Set the attributes of this process, which are no part of the model."""
         self.lock = self.classifier.lock
-        self.classifier.set_scaler(None)  # features of messages are no numbers of a table
+        self.trainer.set_scaler(None)  # features of messages are no numbers of a table
         # Features of a single field refuse a message without it, so they need no warning.
         self.fields_met = FieldsMet(self.features.fields if isinstance(self.features, FeatureUnion) else ())
 
@@ -155,20 +157,12 @@ class TextClassifier(ModelOfAnyKind):
         return self.features.vector_source
 
     @property
-    def max_features(self) -> int | None:
-        return self.classifier.max_features
-
-    @property
-    def n_drifts(self) -> int:
-        return self.classifier.n_drifts
-
-    @property
     def parts(self) -> dict[str, base.Base]:
         return {"features": self.features, "classifier": self.classifier}
 
     @property
-    def _core(self) -> Classifier:
-        return self.classifier
+    def trainer(self) -> Trainer:
+        return self.classifier.trainer
 
     @property
     def _last_step(self) -> Classifier:
@@ -204,7 +198,7 @@ class TextClassifier(ModelOfAnyKind):
             return
         with self.lock:
             self.classifier.learn_prepared(self.features.scanner, text, y, w)
-            self._name_features([text], [y], w, 1)
+            self._name_features(Examples(self.features.scanner, [text], [y], read_weights(w, 1)), 1)
 
     def describe(self, descriptions: Descriptions) -> None:
         """Learn the meaning of labels from words, before the first message or later: each text is learned twice, like a
@@ -281,10 +275,13 @@ class TextClassifier(ModelOfAnyKind):
         if self.names is None:
             self.names = FeatureNames()
 
-    def _name_features(self, rows: Inputs, y: Any, w: Any, n_learned: int) -> None:
+    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+        self.classifier._take_parameters(parameters)
+
+    def _name_features(self, examples: Examples, n_learned: int) -> None:
         if self.names is not None and n_learned:
-            teaching = self._core.class_weights.teaching(y, w)
-            taught = rows if teaching is None else itertools.compress(rows, teaching)
+            teaching = self.trainer.class_weights.teaching(examples.labels, examples.weights)
+            taught = examples.rows if teaching is None else itertools.compress(examples.rows, teaching)
             self.names.learned(self, itertools.islice(taught, n_learned))
 
     def explain_one(self, x: object, label: Label | None = None, limit: int | None = None) -> dict[str, float]:
@@ -343,7 +340,7 @@ class TextClassifier(ModelOfAnyKind):
             check_integer("limit", limit, 1, 1 << 53)
         encoder, prepared = self.encode_one(x)
         with self.lock:
-            contributions, vector_score, intercept = self.classifier.contributions(encoder, prepared, label)
+            contributions, vector_score, intercept = self.trainer.contributions(encoder, prepared, label)
         explanation = {INTERCEPT: intercept}
         named = self._named if limit is None else functools.partial(self._heaviest, limit)
         for ngram, value in named(prepared, contributions):

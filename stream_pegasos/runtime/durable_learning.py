@@ -327,10 +327,10 @@ class DurableLearning:
             self._forget_negative(label, 1.0 - lacking, weight_back)  # a step back is no example of this label
 
     def _forget_negative(self, label: Truth, probability: float, weight: float) -> None:
-        classifier = self.model.classifier
-        if isinstance(classifier, AdaptiveClassifier) and not isinstance(label, tuple):
+        trainer = self.model.trainer
+        if not isinstance(label, tuple):
             with self.model.lock:
-                classifier.forget_negative(label, probability, weight)
+                trainer.policy.forget_negative(trainer.labels, label, probability, weight, trainer.learner.calibrated)
 
     def _learn(self, examples: Sequence[Labelled], ids: Sequence[Id | None], notes: Sequence[Any]) -> list[Answer]:
         answers: list[Answer] = []

@@ -337,7 +337,8 @@ def new_classifier(estimator: ClassifierFace) -> Classifier:
         )
     if Capability.MULTILABEL in classifier.capabilities:
         raise TypeError("several labels an example cannot be learned here; use MultiLabelClassifier by itself")
-    options = {} if estimator.class_weight is None else {"class_weight": estimator.class_weight}
+    weights = estimator.class_weight
+    options: dict[str, Any] = {} if weights is None else {"class_weight": weights}
     if classifier.inner is not classifier:  # the inner classifier has the weights of ordered classes
         options = {"classifier": apply_options(classifier.inner, options)}
     new: Classifier = apply_options(classifier, options)

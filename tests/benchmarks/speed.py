@@ -440,7 +440,9 @@ def bytes_a_feature(model: Any) -> list[float]:
         columns = np.arange(n - 20_000, n, dtype=np.int64) * 2_654_435_761 % 2**31
         model.learn_many(sparse.csr_matrix((np.ones(20_000), columns, [0, 20_000]), (1, 2**31)), [n % 40_000 == 0])
         if model.n_features:
-            found.append(sys.getsizeof(getattr(model.learner, "weights", model.learner)) / model.n_features)
+            found.append(
+                sys.getsizeof(getattr(model.trainer.learner, "weights", model.trainer.learner)) / model.n_features
+            )
     return found
 
 

@@ -29,7 +29,7 @@ def test_evaluate_and_run_write_the_sets_of_each_message(ok, stream):
     with open("said.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [json.loads(row["set"]) for row in rows] == sets
-    assert load("m").classifier.conformal == model.classifier.conformal
+    assert load("m").trainer.policy.conformal == model.trainer.policy.conformal
     shown = {
         line.split()[0]: line.split()[-1] for line in out.splitlines() if line.startswith(("coverage ", "set", "sets"))
     }
@@ -41,7 +41,7 @@ def test_evaluate_and_run_write_the_sets_of_each_message(ok, stream):
     ok("run mail.jsonl --coverage 0.99 --no-follow --output live.jsonl --save live")
     with open("live.jsonl", encoding="utf-8") as file:
         assert [json.loads(line)["set"] for line in file] == sets
-    assert load("live").classifier.conformal == model.classifier.conformal
+    assert load("live").trainer.policy.conformal == model.trainer.policy.conformal
 
 
 def test_predict_and_explain_say_the_set(ok, stream):

@@ -62,12 +62,12 @@ def test_the_short_way_does_what_the_specification_does(kind, seed):
     for x, y, w in steps(seed):
         arguments = (x, y) if w is True else (x, y, w)
         slow = pure.OneByOne
-        assert outcome(short.predict_one, x) == outcome(slow.predict_prepared, long, long.vocabulary, x)
-        learned = outcome(slow.learn_prepared, long, long.vocabulary, *arguments)
+        assert outcome(short.predict_one, x) == outcome(slow.predict_prepared, long, long.trainer.vocabulary, x)
+        learned = outcome(slow.learn_prepared, long, long.trainer.vocabulary, *arguments)
         assert outcome(short.learn_one, *arguments) == learned
         assert short.classes == long.classes
-    assert same_state(short.learner.get_state(), long.learner.get_state())
-    assert short.vocabulary.names == long.vocabulary.names
+    assert same_state(short.trainer.learner.get_state(), long.trainer.learner.get_state())
+    assert short.trainer.vocabulary.names == long.trainer.vocabulary.names
 
 
 @pytest.mark.parametrize("call", [lambda m: m.predict_one({"a": 1.0}), lambda m: m.learn_one({"a": 1.0}, "spam")])

@@ -235,7 +235,7 @@ def test_what_features_are_called_makes_no_difference(make):
         assert crowded.predict_proba_one(named) == pytest.approx(spread.predict_proba_one(x), rel=1e-9, abs=1e-12)
         crowded.learn_one(named, y)
         spread.learn_one(x, y)
-    keys, of_spread = (model.learner.get_state()["keys"].tolist() for model in (crowded, spread))
+    keys, of_spread = (model.trainer.learner.get_state()["keys"].tolist() for model in (crowded, spread))
     assert len(keys) > 2000 and keys == [key * CROWDING if key >= -2000 else key for key in of_spread]
     saved = pickle.dumps(crowded)
     assert pickle.dumps(pickle.loads(saved)) == saved

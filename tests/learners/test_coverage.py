@@ -67,7 +67,7 @@ def test_each_set_is_that_of_a_transcription(kind, coverage):
         if truth <= p.keys():  # a new label moves nothing
             level = max(LOWEST, level + STEP * min(w, 1.0) * ((not truth <= members) - (1.0 - coverage)))
         model.learn_one(x, y, w)
-        assert model.classifier.conformal.level == pytest.approx(level, abs=1e-9)
+        assert model.trainer.policy.conformal.level == pytest.approx(level, abs=1e-9)
 
 
 @KINDS
@@ -78,7 +78,7 @@ def test_sets_are_the_same_one_by_one_and_many(kind, tmp_path):
     for x, label, weight in zip(X, y, w, strict=True):
         sets.append(one.predict_set_one(x))
         one.learn_one(x, label, weight)
-    assert one.classifier.conformal.n > 0.0
+    assert one.trainer.policy.conformal.n > 0.0
     for size, threads in ((300, 1), (300, 3), (7, 1), (100, 2)):
         model, found = of_kind(kind, coverage=0.8), []
         for begin in range(0, 300, size):
@@ -87,7 +87,7 @@ def test_sets_are_the_same_one_by_one_and_many(kind, tmp_path):
             model.save(tmp_path / "model")
             model = stream_pegasos.load(tmp_path / "model") if begin % 2 else pickle.loads(pickle.dumps(model))
         assert found == sets
-        assert model.classifier.conformal == one.classifier.conformal
+        assert model.trainer.policy.conformal == one.trainer.policy.conformal
     assert copy.deepcopy(one).predictions(X, threads=2).sets == [one.predict_set_one(x) for x in X]
     with on_pure():
         pure = of_kind(kind, coverage=0.8)
@@ -102,7 +102,7 @@ def test_nothing_that_is_known_is_no_set(kind):
     assert model.predict_set_one("any") == ([*y] if kind == SETS else [y])
     if kind != SETS:
         model.learn_many(*columns(kind))
-        model.classifier.conformal = Coverage(0.8, LOWEST)
+        model.trainer.policy.conformal = Coverage(0.8, LOWEST)
         assert all(model.predictions(columns(kind, 50, 1)[0]).sets)  # never an empty one
 
 
@@ -144,12 +144,12 @@ def test_merged_levels_are_the_mean_by_what_each_part_learned(kind):
     parts = [copy.deepcopy(base) for _ in range(3)]
     for i, part in enumerate(parts[:2]):
         part.learn_many(*columns(kind, 50 + 50 * i, seed=i + 1))
-    before, *after = [each.classifier.conformal for each in (base, *parts)]
-    merged = merge(base, parts).classifier.conformal
+    before, *after = [each.trainer.policy.conformal for each in (base, *parts)]
+    merged = merge(base, parts).trainer.policy.conformal
     n = [each.n - before.n for each in after]
     assert n[2] == 0.0 and merged.n == before.n + sum(n)
     assert merged.level == pytest.approx(np.average([each.level for each in after], weights=n))
-    assert merge(base, [parts[0]]).classifier.conformal == parts[0].classifier.conformal
+    assert merge(base, [parts[0]]).trainer.policy.conformal == parts[0].trainer.policy.conformal
 
 
 @KINDS
@@ -163,11 +163,11 @@ def test_a_coverage_is_asked_for_changed_and_left(kind):
     model.set_decision(coverage=0.8)
     model.learn_many(X, y)
     assert model.weights == plain.weights and model.predict_many(X).tolist() == plain.predict_many(X).tolist()
-    before, sets = model.classifier.conformal, model.predictions(X).sets
+    before, sets = model.trainer.policy.conformal, model.predictions(X).sets
     model.set_decision(coverage=0.95)
     assert all({*few} <= {*many} for few, many in zip(sets, model.predictions(X).sets, strict=True))
     model.set_decision(coverage=0.8)
-    assert model.classifier.conformal.level == pytest.approx(before.level)
+    assert model.trainer.policy.conformal.level == pytest.approx(before.level)
     assert model.clone().predict_set_one("any") == []
     for wrong in (1.0, -0.1, 2, "0.9"):
         with pytest.raises((TypeError, ValueError), match="coverage"):
@@ -175,7 +175,7 @@ def test_a_coverage_is_asked_for_changed_and_left(kind):
     model.set_decision(coverage=0)
     assert model.predictions(X).sets is None
     plain.set_decision(coverage=0.9)  # begins with what is probable enough
-    assert plain.classifier.conformal.least == pytest.approx(0.1)
+    assert plain.trainer.policy.conformal.least == pytest.approx(0.1)
     with pytest.raises(TypeError, match="PegasosClassifier has no threshold"):
         PegasosClassifier().set_decision(coverage=0.9)
 

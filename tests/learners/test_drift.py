@@ -26,14 +26,14 @@ def test_the_detector_is_told_of_wrong_predictions(at_once):
         if len(by_hand.classes) == 2:  # before, there is nothing to decide between
             wrong.append(float(by_hand.predict_one(x) != y))
         if len(wrong) in (50, 120):
-            by_hand.learner.forget(0.1)
+            by_hand.trainer.learner.forget(0.1)
         by_hand.learn_one(x, y)
     X, y = columns(stream)
     if at_once:
         model.learn_many(X, y)
     else:
         prequential(model, X, y)
-    assert model._drift.detector.told == wrong
+    assert model.trainer.drift.detector.told == wrong
     assert model.n_drifts == 2
     assert model.weights == by_hand.weights
     assert model.drift_detector is given
@@ -47,7 +47,7 @@ def test_each_kind_tells_the_detector_of_its_wrong_predictions(kind, labels):
         if kind is MultiLabelClassifier or len(model.classes) == 2:
             wrong.append(float(model.predict_many([x]).tolist() != [y]))
         model.learn_one(x, y)
-    assert model._drift.detector.told == wrong and 0 < sum(wrong) < len(wrong) and model.n_drifts == 1
+    assert model.trainer.drift.detector.told == wrong and 0 < sum(wrong) < len(wrong) and model.n_drifts == 1
 
 
 @pytest.mark.parametrize("detector", [drift.ADWIN(), drift.binary.DDM()])  # of numbers and of bools
@@ -66,7 +66,7 @@ def test_in_a_loaded_model_the_detector_begins_anew_and_in_a_copy_it_goes_on(det
     model.save(tmp_path / "model")
     loaded, copied = load(tmp_path / "model"), pickle.loads(pickle.dumps(model))
     told = [
-        pickle.dumps(each._drift.detector)
+        pickle.dumps(each.trainer.drift.detector)
         for each in (model, loaded, copied, AdaptiveClassifier(drift_detector=detector))
     ]
     assert told[0] == told[2] != told[1] == told[3]
@@ -109,7 +109,7 @@ def test_a_detector_that_raises_leaves_learned_what_is_told(error, labels, n_tol
         assert raised.value.n_learned == n and type(raised.value.__cause__) is error
         assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value) and "is ill" in str(raised.value)
         assert len(raised.value.predictions) == n
-        for told in (raised.value.predictions.scores, expected.labels.scores_many(raised.value.found.margins)):
+        for told in (raised.value.predictions.scores, expected.trainer.labels.scores_many(raised.value.found.margins)):
             assert len(labels) > 2 or told == pytest.approx(said.scores)  # a third class may have no column yet
     assert_close(model, expected)
     model.learn_many(X[n:], y[n:])
@@ -143,7 +143,10 @@ def test_a_detector_that_detects_nothing_changes_no_decision():
     before_the_second = [AdaptiveClassifier(**options), AdaptiveClassifier(**options, drift_detector=drift.NoDrift())]
     for model in before_the_second:
         model.learn_many([{"a": 1.0}, {"b": 1.0}], ["spam", "ham"])
-    assert [model.decisions.of_label[None].limit.negatives.n for model in before_the_second] == [1.0, 1.0]
+    assert [model.trainer.policy.decisions.of_label[None].limit.negatives.n for model in before_the_second] == [
+        1.0,
+        1.0,
+    ]
 
 
 def test_a_detector_that_raises_for_one_example_leaves_the_model_as_it_was(unchanged):

@@ -52,9 +52,9 @@ def test_a_decision_on_one_of_several_classes():
     model = AdaptiveClassifier(threshold=0.9, pos_label="a")
     model.learn_many(X * 9, ["c", "b", "a"] * 9)
     arrays, names, values = model.to_state()
-    assert values["decisions"] == [[None, None]] and model.learner.has_class_columns
+    assert values["decisions"] == [[None, None]] and model.trainer.learner.has_class_columns
     loaded = AdaptiveClassifier.from_state(
         arrays, names, {**values, "labels": ["c", "b", "a"], "decisions": [["a", None]]}
     )
     assert [loaded.predict_one(x) for x in X] == [model.predict_one(x) for x in X]
-    assert loaded._limited() == {}
+    assert loaded.trainer.policy.limited(loaded.trainer.labels) == {}

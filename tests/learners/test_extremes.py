@@ -19,7 +19,7 @@ from stream_pegasos import (
     load,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.learners import learning, probabilities
+from stream_pegasos.learners import probabilities, trainer
 
 
 @both_engines
@@ -91,7 +91,7 @@ def test_margins_in_blocks(make, monkeypatch):
     w = [float(i % 3) for i in range(n)]
     whole = make()
     whole.learn_many(rows, y, w)
-    monkeypatch.setattr(learning, "MOST_MARGINS", 10_000)
+    monkeypatch.setattr(trainer, "MOST_MARGINS", 10_000)
     blocks = make()
     blocks.learn_many(rows, y, w)
     assert blocks.classes == whole.classes
@@ -156,6 +156,6 @@ def test_arrays_of_labels_are_learned_in_parts_as_lists_are(y, monkeypatch):
     rows = scipy.sparse.csr_matrix(np.eye(len(y)))
     whole, parts = AdaptiveClassifier(), AdaptiveClassifier()
     whole.learn_many(rows, y.tolist())
-    monkeypatch.setattr(learning, "MOST_MARGINS", 12)
+    monkeypatch.setattr(trainer, "MOST_MARGINS", 12)
     parts.learn_many(rows, y)
     assert parts.classes == whole.classes and parts.to_state()[2] == whole.to_state()[2]

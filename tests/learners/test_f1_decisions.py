@@ -74,17 +74,17 @@ def test_each_decision_is_that_of_the_counts_before_it(decide_for, kind):
             right[label] = right.get(label, 0.0) + w * (label in found and label in truth)
             counted[label] = counted.get(label, 0.0) + w * ((label in found) + (label in truth))
         model.learn_one(x, y, w)
-    assert model.f1.counts == {label: (right[label], counted[label]) for label in model.classes}
+    assert model.trainer.policy.f1.counts == {label: (right[label], counted[label]) for label in model.classes}
 
 
 def test_the_newest_count_most():
     for many in (False, True):
         f1 = AdaptiveClassifier(decide_for="macro_f1")
-        f1.f1.n = F1Decision.MOST - 2.0
-        f1.f1.counts = {"a": (100.0, 300.0)}
+        f1.trainer.policy.f1.n = F1Decision.MOST - 2.0
+        f1.trainer.policy.f1.counts = {"a": (100.0, 300.0)}
         f1.learn_many([X] * 3, ["a"] * 3) if many else [f1.learn_one(X, "a") for _ in range(3)]
-        assert f1.f1.n == F1Decision.MOST / 2.0 + 1.0
-        assert f1.f1.counts["a"] == (50.5 + 1.0, 150.0 + 1.5 + 2.0)  # the first is no prediction yet
+        assert f1.trainer.policy.f1.n == F1Decision.MOST / 2.0 + 1.0
+        assert f1.trainer.policy.f1.counts["a"] == (50.5 + 1.0, 150.0 + 1.5 + 2.0)  # the first is no prediction yet
 
 
 @pytest.mark.parametrize("kind", [SEVERAL, SETS])
@@ -95,12 +95,15 @@ def test_merged_models_count_what_each_part_did(kind):
     parts = [copy.deepcopy(model) for _ in range(2)]
     for part, stream in zip(parts, streams[1:], strict=True):
         part.learn_many(*map(list, stream))
-    merged, before = merge(model, parts).f1, model.f1.counts
+    merged, before = merge(model, parts).trainer.policy.f1, model.trainer.policy.f1.counts
     assert merged.n == 240.0
     for label in merged.counts:
-        of = [np.array(each.get(label, (0.0, 0.0))) for each in (before, *(part.f1.counts for part in parts))]
+        of = [
+            np.array(each.get(label, (0.0, 0.0)))
+            for each in (before, *(part.trainer.policy.f1.counts for part in parts))
+        ]
         assert merged.counts[label] == tuple(of[1] + of[2] - of[0])
-    assert model.f1.counts == before
+    assert model.trainer.policy.f1.counts == before
 
 
 def test_the_decision_changes_and_keeps_what_was_counted():
@@ -109,21 +112,21 @@ def test_the_decision_changes_and_keeps_what_was_counted():
     for each in (model, other):
         each.learn_many(X, y)
     assert model.weights == other.weights  # learning is the same
-    counts = model.f1.counts
+    counts = model.trainer.policy.f1.counts
     model.set_decision(decide_for="macro_f1")
-    assert model.f1.counts == counts and model.classifier.decide_for == "macro_f1"
+    assert model.trainer.policy.f1.counts == counts and model.classifier.decide_for == "macro_f1"
     with pytest.raises(ValueError, match=r"threshold must be left out with decide_for='macro_f1'"):
         model.set_decision(threshold=0.3)
     model.set_decision(threshold=0.3, decide_for="accuracy")
-    assert model.f1 is None and model.classifier.threshold == 0.3
+    assert model.trainer.policy.f1 is None and model.classifier.threshold == 0.3
     other.set_decision(decide_for="macro_f1")  # begins to count
-    assert other.f1.n == 0.0
+    assert other.trainer.policy.f1.n == 0.0
     two = AdaptiveClassifier()
     two.learn_many([x for x, _ in examples(90, ["a", "b", "c"])], [y for _, y in examples(90, ["a", "b", "c"])])
     two.set_decision(decide_for="macro_f1")
-    assert two.decide_for == "macro_f1" and not two.by_margin
+    assert two.decide_for == "macro_f1" and not two.trainer.by_margin
     two.set_decision(decide_for="accuracy")
-    assert two.by_margin
+    assert two.trainer.by_margin
 
 
 @pytest.mark.parametrize("options", [{"threshold": 0.3}, {"max_false_positive_rate": {"a": 0.1}}])
@@ -143,7 +146,7 @@ def test_a_class_that_is_forgotten_is_counted_no_more(label):
     model = AdaptiveClassifier(decide_for="macro_f1")
     X, y = map(list, zip(*examples(200, LABELS[SEVERAL]), strict=True))
     model.learn_many(X, y)
-    counts = dict(model.f1.counts)
+    counts = dict(model.trainer.policy.f1.counts)
     model.forget_class(label)
     del counts[label]
-    assert model.f1.counts == counts
+    assert model.trainer.policy.f1.counts == counts

@@ -25,7 +25,7 @@ def table(n, seed=0, d=5):
 
 
 def without_scaler(model):
-    model.set_scaler(None)
+    model.trainer.set_scaler(None)
     return model
 
 
@@ -58,8 +58,8 @@ def test_a_table_is_learned_as_behind_a_standard_scaler(make, label):
     last = scaler.transform_one(X[0])
     assert model.decision_function_one(X[0]) == pytest.approx(expected.decision_function_one(last), rel=1e-4)
     if make is AdaptiveClassifier:
-        assert model.contributions(model.vocabulary, X[0]).features.keys() == {
-            model.vocabulary.row({name: 1.0}, False).keys[0] for name in X[0]
+        assert model.trainer.contributions(model.trainer.vocabulary, X[0]).features.keys() == {
+            model.trainer.vocabulary.row({name: 1.0}, False).keys[0] for name in X[0]
         }
 
 
@@ -101,7 +101,7 @@ def test_texts_are_learned_as_before(encode):
         for each in (model, expected):
             each.learn_one(encode(text), label)
     assert (model.weights, model.intercept) == (expected.weights, expected.intercept)
-    assert model.is_direct  # there is nothing more to look for
+    assert model.trainer.is_direct  # there is nothing more to look for
 
 
 def test_merged_moments_are_those_of_all_examples():
@@ -111,7 +111,7 @@ def test_merged_moments_are_those_of_all_examples():
     parts = [copy.deepcopy(base) for _ in range(3)]
     for i, part in enumerate(parts):
         part.learn_many(X[100 + 100 * i : 200 + 100 * i], y[100 + 100 * i : 200 + 100 * i])
-    scaler, values = merge(base, parts).scaler, np.array([[*x.values()] for x in X])
+    scaler, values = merge(base, parts).trainer.scaler, np.array([[*x.values()] for x in X])
     counts, means, squares = scaler.moments
     assert (scaler.n, scaler.names) == (400, [*"abcde"])
     assert counts.tolist() == (values != 0.0).sum(axis=0).tolist()

@@ -67,7 +67,7 @@ def test_those_with_the_smallest_weights_are_forgotten(max_features, options, de
         assert model.intercept == pytest.approx(dense.w[0], rel=1e-6, abs=1e-9)
         assert len(model.weights) <= max_features
         exact = np.linalg.norm([*model.weights.values(), model.intercept])
-        (squares,), (scale,) = (model.learner.get_state()[name] for name in ("squares", "scale"))
+        (squares,), (scale,) = (model.trainer.learner.get_state()[name] for name in ("squares", "scale"))
         assert abs(scale) * math.sqrt(squares) == pytest.approx(exact, rel=1e-9)
 
 

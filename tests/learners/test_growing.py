@@ -55,7 +55,7 @@ def test_two_classes_go_on_with_opposite_margins(which):
     model, before = with_two(which), with_two(which)
     model.flush(), before.flush()
     for each in (model, before):
-        each.set_scaler(None)  # lest the example of the third class has the features of the table, too
+        each.trainer.set_scaler(None)  # lest the example of the third class has the features of the table, too
     model.learn_one({"c": 1.0}, "eggs", w=1e-200)
     X = [x for x, _ in stream(10, seed=7)]
     margins = [model.decision_function_one(x) for x in X]

@@ -191,7 +191,7 @@ def test_a_limit_and_names_know_what_the_pure_engine_has_learned():
             for each in zip(x[:n_rows], y, w, strict=False):
                 as_if.learn_one(*each)
             assert as_if.n_learned == model.n_learned
-            assert model.classifier.decisions.get_state() == as_if.classifier.decisions.get_state()
+            assert model.trainer.policy.decisions.get_state() == as_if.trainer.policy.decisions.get_state()
             assert model.names.get_state() == as_if.names.get_state()
 
 

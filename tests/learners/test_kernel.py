@@ -205,7 +205,7 @@ def test_functions_get_dicts_by_the_names_that_came_in():
     model.predict_many(sparse.csr_matrix([[0.0, 4.0]]))
     model.decision_function_one({"unheard of": 1.0})
     assert (known, known) in seen and ({1: 4.0}, known) in seen and ({"unheard of": 1.0}, known) in seen
-    assert model.support_vectors == [known] and model.vocabulary.names == ["a", ("t", True), 1 << 60, "\ud800"]
+    assert model.support_vectors == [known] and model.trainer.vocabulary.names == ["a", ("t", True), 1 << 60, "\ud800"]
 
 
 @pytest.mark.parametrize("bad", [math.nan, -math.inf, None, "one", 1e201, [1.0], 10**400, RuntimeError("no")], ids=repr)
@@ -222,7 +222,10 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(bad, unchanged):
     for alone in (False, True):  # noqa: B007
         model = KernelPegasosClassifier(kernel=kernel, budget=2)
         model.learn_many([{"known": 1.0}, {"known": -1.0}], [1, 0])
-        before, seen = (model.support_vectors, model.dual_coef.tolist(), model.vocabulary.names), model.n_iterations
+        before, seen = (
+            (model.support_vectors, model.dual_coef.tolist(), model.trainer.vocabulary.names),
+            model.n_iterations,
+        )
         for call in (
             lambda model=model: model.learn_one({"bad": 1.0}, 1),
             lambda model=model: model.learn_many([{"known": -3.0}, {"new": 9.0}, {"bad": 1.0}], [1, 0, 1]),
@@ -231,7 +234,7 @@ def test_a_kernel_that_fails_leaves_everything_as_it_was(bad, unchanged):
         ):
             with pytest.raises((TypeError, ValueError, RuntimeError), match=r"the value of the kernel|no"):
                 call()
-            assert (model.support_vectors, model.dual_coef.tolist(), model.vocabulary.names) == before
+            assert (model.support_vectors, model.dual_coef.tolist(), model.trainer.vocabulary.names) == before
             assert model.n_iterations == seen and model.classes == (1, 0) and model.pair == (0, 1)
     model = KernelPegasosClassifier(kernel="polynomial", degree=100)
     model.learn_one({"a": 1.0}, 1)
@@ -267,7 +270,7 @@ def test_what_version_0_2_had_alone_is_named(kernel, budget, rule, tmp_path):
 
 
 def test_a_state_that_none_can_have_is_refused(tmp_path):
-    learner = KernelPegasosClassifier(l2=100.0).learner
+    learner = KernelPegasosClassifier(l2=100.0).trainer.learner
     state = {"coefficients": np.array([1.0, -2.0]), "indptr": np.array([0, 1, 3]), "keys": np.array([1, 1, 2])}
     state |= {"values": np.ones(3), "n_iterations": 2, "slope": 1.0, "calibration_squares": 0.0}
     learner.declaration.check(state)

@@ -453,7 +453,9 @@ def test_a_decision_of_a_base_that_met_nothing_is_for_the_label_of_its_parts():
         parts[1].learn_many([{"a": 1.0}] * 3, [0, 1, 2])
         merged = merge(base, parts)
         assert merged.classes == (0, 1, 2)
-        assert merged.labels.positive == 1 and merged._limited().keys() <= {1}
+        assert merged.trainer.labels.positive == 1 and merged.trainer.policy.limited(merged.trainer.labels).keys() <= {
+            1
+        }
 
 
 @pytest.mark.parametrize("kind", [AdaptiveClassifier, PegasosClassifier])

@@ -40,9 +40,9 @@ def test_all_ways_to_learn_mix(options, size):
         assert mixed.decision_function_many(sparse.csr_matrix(X)) == pytest.approx(
             single.decision_function_many(dicts), rel=1e-6, abs=1e-6 * largest * size
         )
-        state = mixed.learner.get_state()
+        state = mixed.trainer.learner.get_state()
         assert state["squares"] == pytest.approx((state["values"] ** 2).sum(axis=0), rel=1e-6)
-        assert len(mixed.learner) == len(mixed.learner.items()[0])
+        assert len(mixed.trainer.learner) == len(mixed.trainer.learner.items()[0])
 
 
 def test_columns_of_any_number():

@@ -308,10 +308,10 @@ def test_a_clone_decides_of_labels_to_come_as_the_model_does(wrapped):
     model.set_decision(0.3, pos_label="x")
     for made in (model.clone(), model.clone().clone(), model.clone(include_attributes=True)):
         core = made.parts["classifier"]
-        assert core.classifier.threshold == {"x": 0.3} and core.of_others.parameters == (0.9, None)
+        assert core.classifier.threshold == {"x": 0.3} and core.trainer.policy.default.parameters == (0.9, None)
     other = {"classifier": {"threshold": 0.7}}
     made = model.clone({"classifier": other} if isinstance(model, TextClassifier) else other)
-    assert made.parts["classifier"].of_others.parameters == (0.7, None)
+    assert made.trainer.policy.default.parameters == (0.7, None)
 
 
 def test_a_limit_for_a_label_that_never_comes_is_told_when_others_are_two():
@@ -365,18 +365,18 @@ def test_a_change_for_one_label_leaves_those_of_labels_to_come(made_with, tmp_pa
     changed.save(tmp_path / "m.st")
     for model in (before, changed, again := load(tmp_path / "m.st")):
         model.learn_many([{"c": 1.0}] * 5, [{"C"}, {"Z"}] * 2 + [{"C"}])
-    of_all = {label: decision.parameters for label, decision in before.decisions.items()}
+    of_all = {label: decision.parameters for label, decision in before.trainer.policy.decisions.items()}
     for model in (changed, again):
-        found = {label: decision.parameters for label, decision in model.decisions.items()}
+        found = {label: decision.parameters for label, decision in model.trainer.policy.decisions.items()}
         assert found == {**of_all, "B": (0.6, of_all["B"][1])}
 
 
 def test_a_positive_class_that_was_forgotten_has_a_limit_that_knows_nothing():
     model = AdaptiveClassifier(pos_label="spam", max_false_positive_rate=0.1)
     model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 30, ["ham", "spam", "work"] * 30)
-    assert model.decisions.of_label[None].limit.knows_enough
+    assert model.trainer.policy.decisions.of_label[None].limit.knows_enough
     model.forget_class("spam")
-    assert model.decisions.of_label[None].limit.negatives.n == 0.0
+    assert model.trainer.policy.decisions.of_label[None].limit.negatives.n == 0.0
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -387,7 +387,7 @@ def test_a_class_that_was_forgotten_has_a_limit_that_knows_nothing_when_it_comes
     model.learn_many([{"a": 1.0}, {"b": 1.0}, {"c": 1.0}] * 30, [*map(labels_of, ["ham", "spam", "work"] * 30)])
     model.forget_class("spam")
     model.learn_one({"b": 1.0}, labels_of("spam"))
-    limit = (model.decisions if several else model.decisions.of_label)["spam"].limit
+    limit = (model.trainer.policy.decisions if several else model.trainer.policy.decisions.of_label)["spam"].limit
     assert limit.negatives.n == 0.0 and not limit.knows_enough
     model.forget_class("spam")
     model.save(tmp_path / "m.st")

@@ -125,7 +125,7 @@ MODELS = {
 def test_probabilities_are_a_softmax_of_the_margins_and_agree_with_predictions(which):
     """But for the largest, which is calibrated alone; the others have equal shares of the rest."""
     model = trained(which)
-    slope, intercept, slope_of_top = model.learner.calibrated
+    slope, intercept, slope_of_top = model.trainer.learner.calibrated
     assert slope > 0.0 and slope != 1.0 and slope_of_top != 1.0
     for x, _ in stream(60, seed=9):
         margins, probabilities = model.decision_function_one(x), model.predict_proba_one(x)

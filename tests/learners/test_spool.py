@@ -35,7 +35,7 @@ def learned(kind, n, n_words=40):
 @pytest.mark.parametrize("n", [0, 1, 300])
 @pytest.mark.parametrize("at_a_time", [1, 7, 1 << 16])
 def test_a_state_in_parts_is_the_whole_one(kind, n, at_a_time):
-    learner = learned(kind, n).parts["classifier"].learner
+    learner = learned(kind, n).trainer.learner
     state, lazy = learner.get_state(), learner.get_state(True)
     assert state.keys() == lazy.keys()
     arrays = {name: value for name, value in lazy.items() if isinstance(value, (np.ndarray, Column))}

@@ -133,7 +133,7 @@ def test_what_counts_counts_an_example_as_often_as_its_weight_says(seed, n, kind
     X, y = examples(labels, n, seed)
     heavy, repeated = make(**options), make(**options)
     for model in (heavy, repeated):
-        model.set_scaler(None)  # lest it begins in the middle of what is repeated
+        model.trainer.set_scaler(None)  # lest it begins in the middle of what is repeated
     heavy.learn_many(X, y, float(weight))
     repeated.learn_many([x for x in X for _ in range(weight)], [label for label in y for _ in range(weight)])
     for name in ("positives", "negatives", "counts", "taught_counts", "class_counts"):

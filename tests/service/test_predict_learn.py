@@ -77,15 +77,15 @@ def test_it_says_the_set_of_a_coverage():
             assert predict(client, {"text": message["text"]})["set"] == expected
             assert learn(client, {**message, "id": i})["set"] == expected
             alone.learn_one(message["text"], message["label"])
-        before = service.model.classifier.conformal
-        assert before == alone.classifier.conformal
+        before = service.model.trainer.policy.conformal
+        assert before == alone.trainer.policy.conformal
         text = MESSAGES[0]["text"]
         assert ok(client.post("/explain", json={"text": text}))["set"] == alone.predict_set_one(text)
         learn(client, {**MESSAGES[0], "id": 0})  # once by its id
-        assert service.model.classifier.conformal == before
+        assert service.model.trainer.policy.conformal == before
         other = {"ham": "spam", "spam": "ham"}[MESSAGES[0]["label"]]
         assert learn(client, {**MESSAGES[0], "id": 0, "label": other})["correction"] == "taught anew"
-        assert service.model.classifier.conformal != before  # a correction moves the level when it comes
+        assert service.model.trainer.policy.conformal != before  # a correction moves the level when it comes
         assert {"coverage", "sets_of_one"} <= ok(client.get("/monitor")).keys()
         assert "stream_pegasos_window_coverage" in client.get("/metrics").text
 

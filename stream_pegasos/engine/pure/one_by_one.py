@@ -19,16 +19,43 @@ class LabelNumbers(Protocol):
     def find_target(self, y: object) -> float | None: ...
 
 
-class OneByOne:
-    """The base class of estimators over feature dicts. They hold the parts, and handle examples that are not direct."""
+class Trainer(Protocol):
+    """What learns and scores: the parts for the shortest way, and methods for all other examples."""
 
-    lock: Lock
-    learner: Learner
-    vocabulary: Vocabulary
-    labels: LabelNumbers
-    is_direct: bool  # whether an example may go straight to the learner
-    _scaling: object  # the scaler of numeric features, if there is one
-    by_margin: bool  # whether the label with the largest margin is predicted
+    @property
+    def lock(self) -> Lock: ...
+    @property
+    def learner(self) -> Learner: ...
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+    @property
+    def labels(self) -> LabelNumbers: ...
+    @property
+    def is_direct(self) -> bool:
+        """Whether an example may go straight to the learner."""
+
+    @property
+    def by_margin(self) -> bool:
+        """Whether the label with the largest margin is predicted."""
+
+    @property
+    def scaling(self) -> object:
+        """The scaler of numeric features, if there is one."""
+
+    def learn_row(self, encoder: Encoder, x: object, y: object, w: float) -> None: ...
+    def forget_names(self) -> None:
+        """Forget names; called when there are far more names than features."""
+
+    def encode_margins(self, encoder: Encoder, x: object) -> Margins: ...
+    def label_of(self, margins: Margins) -> Any: ...
+
+
+class OneByOne:
+    """The base class of estimators over feature dicts."""
+
+    @property
+    def trainer(self) -> Trainer:
+        raise NotImplementedError
 
     def learn_one(self, x: object, y: object, w: float = 1.0) -> None:
         """Learn from one example.
@@ -51,7 +78,7 @@ class OneByOne:
             If a value is NaN or infinite, the weight is out of its range, or the label is none that the model takes.
             The model is then as it was before.
         """
-        self.learn_prepared(self.vocabulary, x, y, w)
+        self.learn_prepared(self.trainer.vocabulary, x, y, w)
 
     def predict_one(self, x: object) -> Any:
         """The label of `x`; `None` before anything is learned.
@@ -61,35 +88,22 @@ class OneByOne:
         x : dict
             The features, as for `learn_one`; those never learned count nothing.
         """
-        return self.predict_prepared(self.vocabulary, x)
+        return self.predict_prepared(self.trainer.vocabulary, x)
 
     # Prepared inputs, for any encoder.
 
     def learn_prepared(self, encoder: Encoder, x: object, y: object, w: float = 1.0) -> None:
-        with self.lock:
-            target = self.labels.find_target(y)
-            if target is None or w != 1.0 or not self.is_direct:
-                self.learn_row(encoder, x, y, w)
-            elif self.learner.learn(encoder, x, target, 1.0):
-                self.forget_names()
+        trainer = self.trainer
+        with trainer.lock:
+            target = trainer.labels.find_target(y)
+            if target is None or w != 1.0 or not trainer.is_direct:
+                trainer.learn_row(encoder, x, y, w)
+            elif trainer.learner.learn(encoder, x, target, 1.0):
+                trainer.forget_names()
 
     def predict_prepared(self, encoder: Encoder, x: object) -> Any:
-        with self.lock:
-            if self.by_margin and self._scaling is None:
-                return self.labels.choices[self.learner.predict(encoder, x)]
-            return self.label_of(self.encode_margins(encoder, x))
-
-    # Methods that estimators implement.
-
-    def learn_row(self, encoder: Encoder, x: object, y: object, w: float) -> None:
-        raise NotImplementedError
-
-    def forget_names(self) -> None:
-        """Forget names; called when there are far more names than features."""
-        raise NotImplementedError
-
-    def encode_margins(self, encoder: Encoder, x: object) -> Margins:
-        raise NotImplementedError
-
-    def label_of(self, margins: Margins) -> Any:
-        raise NotImplementedError
+        trainer = self.trainer
+        with trainer.lock:
+            if trainer.by_margin and trainer.scaling is None:
+                return trainer.labels.choices[trainer.learner.predict(encoder, x)]
+            return trainer.label_of(trainer.encode_margins(encoder, x))
