@@ -18,6 +18,7 @@ from stream_pegasos.common.state import Declaration, Field, count, keys
 from stream_pegasos.engine.pure.driver import CALIBRATION, LARGEST_CALIBRATION_WEIGHT, Learner, ScoredExample
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.labels import Labels
+from stream_pegasos.learners.trainer import Trainer
 from stream_pegasos.streams import read, synthetic
 
 
@@ -97,7 +98,9 @@ class PassiveAggressiveClassifier(Classifier):
     def __init__(self, C: float = 1.0) -> None:
         check_number("C", C, 1e-30, 1e30)
         self.C = C
-        self._set_up(PassiveAggressiveLearner(float(C)), Labels(most=2, counts_alone=True))
+
+    def make_trainer(self):
+        return Trainer(self.lock, PassiveAggressiveLearner(float(self.C)), Labels(most=2, counts_alone=True))
 
 
 def main() -> None:

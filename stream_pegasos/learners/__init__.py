@@ -3,12 +3,14 @@
 | what | file |
 |---|---|
 | the estimators | `adaptive`, `pegasos`, `multilabel`, `ordinal`, `kernel`; over texts `text` |
-| the interface of all: River's protocol, inspection, files; what it asks of a classifier | `model`; `core` |
+| the interface of all: River's protocol, inspection, files | `model` |
 | what a model can | `capabilities` |
-| their base classes: labels, scores, state; learning in order, safe against interruptions | `classifier`, `learning` |
+| classifiers over feature dicts | `classifier` |
+| what a classifier is made of: learning in order, safe against interruptions | `trainer` |
 | the meaning of labels; their numbers, and the positive label | `label_meaning`, `labels` |
-| thresholds; limits of false positives; decisions for F1 | `decisions`, `false_positives`, `f1_decisions` |
-| classifiers that also learn from their predictions; a drift detector | `watched`, `drift` |
+| how a label is decided; by thresholds, limits of false positives, F1 | `decision_policy`; `decisions`, \
+`false_positives`, `f1_decisions` |
+| a drift detector | `drift` |
 | predictions and probabilities; sets of labels | `predictions`, `probabilities`; `coverage` |
 | numeric features at one size | `feature_scaler` |
 | explanations; names of features | `explanations`, `feature_names` |

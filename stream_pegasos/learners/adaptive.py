@@ -320,7 +320,7 @@ class AdaptiveClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[
     def _policy(self) -> ClassPolicy:
         return ClassPolicy(self.threshold, self.max_false_positive_rate, self.pos_label, self.decide_for, self.coverage)
 
-    def _compose(self) -> Trainer:
+    def make_trainer(self) -> Trainer:
         policy = self._policy()
         return Trainer(
             self.lock,

@@ -107,8 +107,6 @@ class ClassWeights:
 
 def read_weights(w: object, n: int) -> Weights:
     """The weight of each of `n` examples, from one number for all, or from a column of numbers."""
-    if type(w) is float and w == 1.0:
-        return None
     values = w.tolist() if isinstance(w, np.ndarray) else w.item() if isinstance(w, np.generic) else listed(w)
     if not isinstance(values, Iterable):
         weight = plain_weight(values)

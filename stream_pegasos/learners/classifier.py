@@ -22,7 +22,7 @@ class Classifier(Model):
 
     _linear = True  # whether two values in one column count as their sum
 
-    def _compose(self) -> Trainer:
+    def make_trainer(self) -> Trainer:
         """A new trainer, by the parameters."""
         raise NotImplementedError
 
@@ -30,7 +30,7 @@ class Classifier(Model):
     def trainer(self) -> Trainer:
         with self.lock:  # two threads may ask for the first time at once
             if "trainer" not in vars(self):
-                vars(self)["trainer"] = self._compose()
+                vars(self)["trainer"] = self.make_trainer()
             trainer: Trainer = vars(self)["trainer"]
             return trainer
 
@@ -45,9 +45,10 @@ class Classifier(Model):
         return {name: value for name, value in state.items() if name != "trainer" or not value.is_new}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(take_attributes(self, state) if "learner" in state else state)
+        for name, value in (take_attributes(self, state) if "learner" in state else state).items():
+            setattr(self, name, value)
 
-    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+    def take_parameters(self, parameters: dict[str, Any]) -> None:
         self.__dict__.update(parameters)
 
     # Encoding.
@@ -56,6 +57,8 @@ class Classifier(Model):
         return self.trainer.vocabulary, x
 
     def encode_many(self, X: object, threads: int = 1) -> tuple[Encoder, Inputs]:
+        if type(X) is list:
+            return self.trainer.vocabulary, X
         if hasattr(X, "tocsr"):
             matrix = X.tocsr()
             rows, n_columns = csr_arrays(matrix), matrix.shape[-1]

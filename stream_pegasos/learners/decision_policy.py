@@ -37,8 +37,8 @@ from stream_pegasos.learners.decisions import (
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange, F1Decision, changed_f1, check_decide_for
 from stream_pegasos.learners.false_positives import Tail
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, largest, unknown_label
-from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
+from stream_pegasos.learners.labels import Labels, unknown_label
+from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets, largest
 from stream_pegasos.learners.probabilities import Floats, blocks
 
 __all__ = ["ChangedDecision", "ClassPolicy", "DecisionPolicy"]
@@ -82,6 +82,11 @@ class DecisionPolicy:
     def is_new(self) -> bool:
         """Whether a policy that has learned nothing is the one that the parameters make."""
         return True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing to decide, and no set to find."""
+        return self.by_margin and self.conformal is None
 
     # Predictions.
 

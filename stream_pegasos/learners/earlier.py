@@ -26,7 +26,7 @@ OF_POLICY = {"decisions": "decisions", "f1": "f1", "conformal": "conformal", "of
 class Composed(Protocol):
     """A classifier that composes its trainer."""
 
-    def _compose(self) -> Trainer: ...
+    def make_trainer(self) -> Trainer: ...
 
 
 def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
@@ -74,7 +74,7 @@ def take_attributes(model: Composed, state: Mapping[str, Any]) -> dict[str, Any]
     names = (*parameter_names(type(model)), "lock", "field_names")
     own = {name: state[name] for name in names if name in state}
     vars(model).update(own)
-    trainer = model._compose()
+    trainer = model.make_trainer()
     for name in ("learner", "labels", "class_weights", "vocabulary"):
         setattr(trainer, name, state[name])
     scaling = state.get("_scaling")

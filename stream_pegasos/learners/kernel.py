@@ -119,7 +119,7 @@ class KernelPegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ig
         check_class_weight(class_weight)
         Labels(pos_label=pos_label)
 
-    def _compose(self) -> Trainer:
+    def make_trainer(self) -> Trainer:
         options = map(float, (self.l2, self.t0, self.gamma, self.coef0))
         learner = KernelLearner(self.kernel, *options, int(self.degree), int(self.budget or 0))
         return Trainer(

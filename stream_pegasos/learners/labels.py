@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +31,7 @@ from stream_pegasos.learners.label_meaning import (
     read_truth,
     written_like,
 )
+from stream_pegasos.learners.predictions import RawScores, largest
 from stream_pegasos.learners.probabilities import (
     Floats,
     NumberLearned,
@@ -135,7 +137,7 @@ class Labels:
     def number(self, y: LabelColumn, teaches: Sequence[bool] | None = None) -> tuple[Self, Floats]:
         """The labels with any new ones, and the target of each example. Examples that do not teach add no label."""
         if teaches is None:
-            return targets_many(self, y)
+            return self._number_list(y) if type(y) is list else targets_many(self, y)
         values = label_list(y)
         for label in distinct(values):
             self.check_label(label)
@@ -143,6 +145,20 @@ class Labels:
         if stand_in is None:
             return self, np.zeros(len(values))
         return targets_many(self, [label if of else stand_in for label, of in zip(values, teaches, strict=True)])
+
+    def _number_list(self, y: list[Any]) -> tuple[Self, Floats]:
+        labels = self
+        try:
+            targets = target_array(y, self.targets)
+        except (TypeError, ValueError):  # some are not hashable; add_labels names them in its error
+            targets = None
+        if targets is None:
+            labels = self.add_labels(y)
+            targets = target_array(y, labels.targets)
+        if targets is None:  # some have another type, such as an Enum
+            targets = target_array([*map(check_label, y)], labels.targets)
+            assert targets is not None
+        return labels, targets
 
     def check_label(self, label: object) -> None:
         check_label(label)
@@ -158,9 +174,13 @@ class Labels:
         """The labels without what only the call that learned them needed."""
         return self
 
-    def count_rows_before(self, labels: Self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
-        """The number of examples predicted before the first class is learned, and before the second is, if examples
-        with these targets among `labels` follow.
+    @property
+    def has_two(self) -> bool:
+        return len(self.known) > 1
+
+    def rows_unseen(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+        """The number of examples that are predicted before the first class is learned, and before the second is. Then
+        examples with these targets among `labels` are learned.
         """
         n_known = len(self.known)
         if n_known > 1:
@@ -168,9 +188,18 @@ class Labels:
         learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
         first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
         if not n_known and first <= len(targets):  # a truth value makes its opposite known
-            known_then = self.add_targets(labels, targets[first - 1 : first]).known
+            known_then = self.add_labels([labels.label_from_target(targets[first - 1])]).known
             second = first if len(known_then) > 1 else second
         return 0 if n_known else first, second
+
+    def mask_unseen(self, raw: RawScores) -> RawScores:
+        """The scores, with −inf for each of the first two classes that has not come."""
+        n, n_known = len(raw.margins), len(self.known)
+        return raw if n_known > 1 else raw.mask_rows((n * (n_known < 1), n))
+
+    def can_be_wrong(self, raw: RawScores) -> bool:
+        """Whether the prediction for a single row had two classes to choose from."""
+        return bool(np.isfinite(raw.margins[0]).sum() > 1)
 
     def begin_alone(self, targets: Iterable[float], n_before: int) -> Self:
         """The labels, with a note of when a label other than the first truth value came among learned examples."""
@@ -184,11 +213,24 @@ class Labels:
             if (
                 new_labels.most is None and len(new_labels.known) > 1
             ):  # only the first two labels change more than `known`
-                new = [label for label in distinct_labels if label not in new_labels.targets]
-                return replace(new_labels, known=(*new_labels.known, *new)) if new else new_labels
+                return new_labels._extend(distinct_labels)
             if label not in new_labels.targets:
                 new_labels = new_labels._with(label)
         return new_labels
+
+    def _extend(self, distinct_labels: Iterable[Label]) -> Self:
+        """The labels with the new ones among these, beyond the first two, so that only the positive one may change."""
+        targets = dict(self.targets)
+        for label in distinct_labels:
+            targets.setdefault(label, float(len(targets)))
+        if len(targets) == len(self.known):
+            return self
+        extended = copy.copy(self)
+        extended.known, extended.targets, extended.pair = (*targets,), targets, ()
+        extended.choices = (*targets, self.choices[-1])
+        if self.positive >= len(self.known):
+            extended.positive = extended._find_positive()
+        return extended
 
     def _with(self, label: Label) -> Self:
         names_opposite = isinstance(label, bool) and self.names_opposite and not self.known and not self.by_label
@@ -388,10 +430,10 @@ MANY_MESSAGES, MOST_NEW = 300, 0.8
 
 def told_of_labels(labels: Labels, n_learned: int) -> bool:
     """Warn if most of many messages have a label of their own, unlike classes. Return whether there was a warning."""
-    n = len(labels.classes)
+    n = len(labels.known)
     if n_learned < MANY_MESSAGES or n <= MOST_NEW * n_learned:
         return False
-    shown = ", ".join(quoted(label)[:40] for label in labels.classes[:5])
+    shown = ", ".join(quoted(label)[:40] for label in labels.known[:5])
     warnings.warn(
         f"{n_learned:,} messages brought {n:,} labels, such as {shown}: these look like numbers to be predicted, "
         "ids or texts, not like classes; is it the right field? Name that of the label, on the command line by "
@@ -403,10 +445,8 @@ def told_of_labels(labels: Labels, n_learned: int) -> bool:
 
 def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
     """Warn of each new label that differs from a known one only by case, white space and invisible characters."""
-    if labels.classes == before.classes:
-        return
-    shapes = {label_shape(label): label for label in reversed(before.classes) if isinstance(label, str)}
-    for label in labels.classes[len(before.classes) :]:
+    shapes = {label_shape(label): label for label in reversed(before.known) if isinstance(label, str)}
+    for label in labels.known[len(before.known) :]:
         alike = shapes.setdefault(label_shape(label), label) if isinstance(label, str) else label
         if alike != label:
             warnings.warn(
@@ -453,19 +493,7 @@ def targets_many(labels: L, y: object) -> tuple[L, Floats]:
         numbers = range(int(y.min()), int(y.max()) + 1)
         if numbers.stop - numbers.start <= FEW_LABELS:  # len() fails for a range beyond 2**63
             return targets_of_few(labels, y, numbers)
-    values = label_list(y)
-    try:
-        targets = target_array(values, labels.targets)
-    except (TypeError, ValueError):  # some are not hashable; add_labels names them in its error
-        targets = None
-    if targets is not None:
-        return labels, targets
-    new = labels.add_labels(values)
-    targets = target_array(values, new.targets)
-    if targets is None:  # some have another type, such as an Enum
-        targets = target_array([*map(check_label, values)], new.targets)
-        assert targets is not None
-    return new, targets
+    return labels._number_list(label_list(y))
 
 
 def targets_of_few(labels: L, y: NDArray[Any], numbers: range) -> tuple[L, Floats]:
@@ -477,14 +505,6 @@ def targets_of_few(labels: L, y: NDArray[Any], numbers: range) -> tuple[L, Float
     for first, target in zip(firsts, first_targets, strict=True):
         targets = np.where(holds[first], target, targets)
     return labels, targets
-
-
-def largest(numbers: Floats) -> NDArray[np.intp]:
-    """The place of the largest number in each row; −1 if all are −inf."""
-    if not numbers.shape[1]:
-        return np.full(len(numbers), -1)
-    best = numbers.argmax(axis=1)
-    return best if know_two(numbers) else np.where(numbers[np.arange(len(numbers)), best] > -np.inf, best, -1)
 
 
 def distinct(y: Sequence[Any]) -> Iterable[Any]:

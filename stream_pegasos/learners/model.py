@@ -19,13 +19,12 @@ from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Encoder, Lock, OneByOne
 from stream_pegasos.engine.pure.encoders import Inputs
-from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows, series_like
+from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import read_weights
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange
-from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model, write_model
 from stream_pegasos.learners.label_meaning import Label, Prediction
 from stream_pegasos.learners.labels import check_label
@@ -63,7 +62,6 @@ class Model(OneByOne, base.Estimator):
     lock: PureLock
     # The names of fields in the records that it learned from, by options of `read`.
     field_names: Mapping[str, str] = MappingProxyType({})
-    names: FeatureNames | None = None  # the names of hashed features, if they are kept
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -206,8 +204,7 @@ class Model(OneByOne, base.Estimator):
             try:
                 trainer.learn_all(examples)
             finally:  # after an exception, the learned examples get names, too
-                if self.names is not None:
-                    self._name_features(examples, trainer.learner.n_learned - n_before)
+                self._name_features(examples, trainer.learner.n_learned - n_before)
 
     def predict_learn_many(
         self, X: object, y: Iterable[Any], w: float | Iterable[float] = 1.0, threads: int = 1
@@ -236,8 +233,7 @@ class Model(OneByOne, base.Estimator):
                 error.predictions = trainer.make_predictions(error.found, n_learned)
                 raise
             finally:
-                if self.names is not None:
-                    self._name_features(examples, trainer.learner.n_learned - n_before)
+                self._name_features(examples, trainer.learner.n_learned - n_before)
 
     def predictions(self, X: object, threads: int = 1) -> Predictions:
         """All predictions for each example: labels, probabilities and scores.
@@ -359,9 +355,9 @@ class Model(OneByOne, base.Estimator):
                     f"{type(self.parts['classifier']).__name__} has no threshold, no limit of false positives and no "
                     "coverage; AdaptiveClassifier and MultiLabelClassifier have"
                 )
-            self._take_parameters(parameters)
+            self.take_parameters(parameters)
 
-    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+    def take_parameters(self, parameters: dict[str, Any]) -> None:
         """Take over parameters that the trainer has taken already."""
         raise NotImplementedError
 
@@ -492,19 +488,23 @@ class Model(OneByOne, base.Estimator):
         raise NotImplementedError
 
     def _encode_many(self, X: object, threads: int) -> tuple[Encoder, Inputs]:
+        if type(threads) is int and threads == 1:
+            return self.encode_many(X)
         check_integer("threads", threads, 1, MOST_THREADS)
         encoder, rows = self.encode_many(X, int(threads))
         return encoder.get_threaded(int(threads)), rows
 
     def _read_examples(self, X: object, y: Iterable[Any], w: float | Iterable[float], threads: int) -> Examples:
-        """Examples, labels and weights in the form that the trainer takes; their numbers are equal."""
+        """Examples, labels and weights in the form that the trainer takes. This is the only place that reads them."""
         encoder, rows = self._encode_many(X, threads)
-        labels = self.trainer.labels.read_column(y)
-        check_lengths("labels", len(labels), n_rows(rows))
-        return Examples(encoder, rows, labels, read_weights(w, len(labels)))
+        labels = y if type(y) is list else self.trainer.labels.read_column(y)
+        n = len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows)
+        if len(labels) != n:
+            check_lengths("labels", len(labels), n)
+        return Examples(encoder, rows, labels, None if type(w) is float and w == 1.0 else read_weights(w, n))
 
     def _name_features(self, examples: Examples, n_learned: int) -> None:
-        """Note the names of the features in the first `n_learned` examples that teach; called if names are kept."""
+        """Note the names of the features in the first `n_learned` examples that teach, if names are kept."""
 
     # Files.
 

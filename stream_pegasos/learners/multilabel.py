@@ -118,8 +118,18 @@ class LabelSets(Labels):
         set_numbers: list[int] = numbers[starts[int(target)] : starts[int(target) + 1]].tolist()
         return set_numbers
 
-    def count_rows_before(self, labels: Self, targets: Floats, weights: Floats | None) -> tuple[int, int]:
-        return 0, 0  # the probability of a label does not need another label
+    @property
+    def has_two(self) -> bool:
+        return True  # the probability of a label does not need another label
+
+    def rows_unseen(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
+        return 0, 0
+
+    def mask_unseen(self, raw: RawScores) -> RawScores:
+        return raw
+
+    def can_be_wrong(self, raw: RawScores) -> bool:
+        return True
 
     def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
         if label is not None:
@@ -385,7 +395,7 @@ class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: igno
     def inner(self) -> AdaptiveClassifier:
         return self.classifier
 
-    def _compose(self) -> Trainer:
+    def make_trainer(self) -> Trainer:
         classifier = self.classifier
         return Trainer(
             self.lock,
@@ -401,7 +411,7 @@ class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: igno
             },
         )
 
-    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+    def take_parameters(self, parameters: dict[str, Any]) -> None:
         self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
 
     @classmethod

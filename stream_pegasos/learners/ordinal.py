@@ -237,7 +237,7 @@ class OrdinalClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     def inner(self) -> AdaptiveClassifier:
         return self.classifier
 
-    def _compose(self) -> Trainer:
+    def make_trainer(self) -> Trainer:
         classifier = self.classifier
         return Trainer(
             self.lock,
@@ -250,7 +250,7 @@ class OrdinalClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             scales=True,
         )
 
-    def _take_parameters(self, parameters: dict[str, Any]) -> None:
+    def take_parameters(self, parameters: dict[str, Any]) -> None:
         self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
 
     @classmethod

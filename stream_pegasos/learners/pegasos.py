@@ -187,7 +187,7 @@ class PegasosClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
         Labels(pos_label=self.pos_label)
         check_class_weight(self.class_weight)
 
-    def _compose(self) -> Trainer:
+    def make_trainer(self) -> Trainer:
         learner = in_use(PegasosLearner)(
             float(self.l2),
             int(self.batch_size),

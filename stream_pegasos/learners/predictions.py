@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.cached import cached_property
 from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import largest
-from stream_pegasos.learners.probabilities import Floats
+from stream_pegasos.learners.probabilities import Floats, know_two
 
 __all__ = [
     "PartlyLearnedError",
@@ -19,6 +18,7 @@ __all__ = [
     "RawScores",
     "WeightedTargets",
     "joined_predictions",
+    "largest",
     "raw_scores",
     "uncertainty",
 ]
@@ -191,11 +191,11 @@ class RawScores(NamedTuple):
     decided: Decided = None
     members: Members = None
 
-    def mask_unseen_classes(self, n_before: tuple[int, int]) -> RawScores:
-        """The scores, with −inf for each of the first two classes before it comes; the column that they share does not
-        tell.
+    def mask_rows(self, n_rows: tuple[int, int]) -> RawScores:
+        """The scores, with −inf in so many rows for each of the first two classes; the column that they share does not
+        tell that they had not come.
         """
-        for number, n in enumerate(n_before):
+        for number, n in enumerate(n_rows):
             if n > 0:
                 self.margins[:n, number : number + 1] = -np.inf
         return self
@@ -257,3 +257,11 @@ def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:
         result[n_done : n_done + len(part), : part.shape[1]] = part
         n_done += len(part)
     return result
+
+
+def largest(numbers: Floats) -> NDArray[np.intp]:
+    """The place of the largest number in each row; −1 if all are −inf."""
+    if not numbers.shape[1]:
+        return np.full(len(numbers), -1)
+    best = numbers.argmax(axis=1)
+    return best if know_two(numbers) else np.where(numbers[np.arange(len(numbers)), best] > -np.inf, best, -1)

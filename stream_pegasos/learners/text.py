@@ -127,7 +127,7 @@ class TextClassifier(ModelOfAnyKind):
                 f"{type(self.classifier).__name__} has no use for vectors: they need an AdaptiveClassifier, or an "
                 "OrdinalClassifier or MultiLabelClassifier made with one"
             )
-        self.names = None
+        self.names: FeatureNames | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -275,8 +275,8 @@ class TextClassifier(ModelOfAnyKind):
         if self.names is None:
             self.names = FeatureNames()
 
-    def _take_parameters(self, parameters: dict[str, Any]) -> None:
-        self.classifier._take_parameters(parameters)
+    def take_parameters(self, parameters: dict[str, Any]) -> None:
+        self.classifier.take_parameters(parameters)
 
     def _name_features(self, examples: Examples, n_learned: int) -> None:
         if self.names is not None and n_learned:

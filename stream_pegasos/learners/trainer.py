@@ -128,13 +128,13 @@ class Trainer:
     def choose_paths(self) -> None:
         """Choose the shortcuts that the parts allow."""
         learns_from_predictions = self.policy.learns or self.drift.detector is not None
-        self.by_margin = self.policy.by_margin
+        self.by_margin, self.weighs_labels = self.policy.by_margin, self.class_weights.is_given
         self.is_direct_with_weight = (
             self.class_weights.is_fixed and not learns_from_predictions and self.labels.takes_targets
         )
         self.is_direct = (
             self.is_direct_with_weight
-            and not self.class_weights.is_given
+            and not self.weighs_labels
             and self.forgetting.max_features is None
             and self.labels.n_alone < math.inf
             and self.scaling is None
@@ -189,10 +189,8 @@ class Trainer:
         if (scaler := self.scaler) is not None:
             encoder.check(rows)
             encoder, rows = in_any_column(encoder), scaler.scaled_rows(rows)
-        raw, n_known = RawScores(*self.learner.predict_learn_many(encoder, rows)), len(self.labels.known)
-        if n_known < 2:
-            raw = raw.mask_unseen_classes((len(raw.margins) * (n_known < 1), len(raw.margins)))
-        return self.policy.apply(self.labels, raw)
+        raw = RawScores(*self.learner.predict_learn_many(encoder, rows))
+        return self.policy.apply(self.labels, self.labels.mask_unseen(raw))
 
     def count_learned(self, examples: Examples, n_before: int, n: int) -> NumberLearned:
         """The number of examples learned before each of the first n, of which a call learned some, starting after
@@ -283,17 +281,22 @@ class Trainer:
 
     def learn_rows(self, examples: Examples) -> RawScores:
         encoder, rows, y, weights = examples
-        teaches = self.class_weights.teaching(y, weights)
+        weighs = weights is not None or self.weighs_labels
+        teaches = self.class_weights.teaching(y, weights) if weighs else None
         labels, targets = self.labels.number(y, teaches)
         if teaches is not None and not labels.known and not any(teaches):
             return self.score_rows(encoder, rows)
-        weights, counts = self.class_weights.weights_many(targets, labels.label_from_target, weights, teaches)
-        before, counts_before, n_before = self.labels, self.class_weights.counts, self.learner.n_learned
+        before, n_before = self.labels, self.learner.n_learned
+        counts = counts_before = self.class_weights.counts
+        if weighs:
+            weights, counts = self.class_weights.weights_many(targets, labels.label_from_target, weights, teaches)
         taught = targets if weights is None else targets[weights > 0.0]
         try:
-            raw = self._learn_scaled(encoder, rows, labels, targets, weights)
+            learn = self._learn_targets if self.scaling is None else self._learn_scaled
+            raw = learn(encoder, rows, labels, targets, weights)
             self.labels, self.class_weights.counts = labels.settled(), counts
-            self._begin_alone(taught, n_before)
+            if self.labels.n_alone == math.inf:
+                self._begin_alone(taught, n_before)
         except (
             BaseException
         ):  # of a detector, or an interruption: earlier examples stay learned, with only their labels
@@ -306,8 +309,10 @@ class Trainer:
             self._begin_alone(taught, n_before)
             self.forget_least()
             raise
-        self._warn_of_labels(before)
-        self._warn_of_options()
+        if self.labels is not before:
+            self._warn_of_labels(before)
+        if not self.has_warned_of_options:
+            self._warn_of_options()
         return raw
 
     def _begin_alone(self, targets: Floats | Sequence[float], n_before: int) -> None:
@@ -319,8 +324,7 @@ class Trainer:
         self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Weights
     ) -> RawScores:
         """Learn rows as `_learn_targets` does, with numeric features scaled."""
-        if self.scaling is None:
-            return self._learn_targets(encoder, rows, labels, targets, weights)
+        assert self.scaling is not None
         rows = plain_rows(encoder, rows)
         scaled = self.scaling.scale_rows(
             rows, np.ones(len(targets)) if weights is None else weights, self.learner.n_learned
@@ -337,19 +341,22 @@ class Trainer:
         labels.prepare(self.learner)
         if self.drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        n_before = self.labels.count_rows_before(labels, targets, weights)
-        parts: list[tuple[Floats, Floats]] = []
+        before, parts = self.labels, list[tuple[Floats, Floats]]()
         if not self.policy.learns:
             self._learn_blocks(encoder, rows, targets, weights, parts)
-            return self.policy.apply(labels, raw_scores(parts).mask_unseen_classes(n_before))
+            raw = RawScores(*parts[0]) if len(parts) == 1 else raw_scores(parts)
+            if not before.has_two:
+                raw.mask_rows(before.rows_unseen(labels, targets, weights))
+            return raw if self.policy.is_plain else self.policy.apply(labels, raw)
         snapshot, learned = self.policy.snapshot(), WeightedTargets.of(targets, weights)
         try:
             self._learn_blocks(encoder, rows, targets, weights, parts)
-            return self.policy.apply(labels, raw_scores(parts).mask_unseen_classes(n_before), learned)
+            raw = raw_scores(parts).mask_rows(before.rows_unseen(labels, targets, weights))
+            return self.policy.apply(labels, raw, learned)
         except BaseException:  # an interruption: limits must match the engine's examples
             if parts:
                 self.policy.restore(snapshot)
-                raw = raw_scores(parts).mask_unseen_classes(n_before)
+                raw = raw_scores(parts).mask_rows(before.rows_unseen(labels, targets, weights))
                 self.policy.apply(labels, raw, WeightedTargets(*(array[: len(raw.margins)] for array in learned)))
             raise
 
@@ -359,10 +366,10 @@ class Trainer:
         """Learn the rows one by one; before each, tell the detector whether its prediction was wrong."""
         self.learner.predict_learn_many(encoder, rows)  # raises any fault before the first row is learned
         parts: list[RawScores] = []
-        first, second = self.labels.count_rows_before(labels, targets, weights)
+        first, second = self.labels.rows_unseen(labels, targets, weights)
         for i, target in enumerate(targets.tolist()):
             row, place = some_rows(rows, i, i + 1), slice(i, i + 1)
-            raw = RawScores(*self.learner.predict_learn_many(encoder, row)).mask_unseen_classes((first - i, second - i))
+            raw = RawScores(*self.learner.predict_learn_many(encoder, row)).mask_rows((first - i, second - i))
             raw = self.policy.apply(labels, raw)
             weight = None if weights is None else weights[place]
             teaches = weight is None or bool(weight[0])
@@ -370,7 +377,7 @@ class Trainer:
             is_drift = False
             snapshot = self.policy.snapshot() if teaches else None
             try:
-                if teaches and i >= second:  # with one class, no prediction can be wrong
+                if teaches and self.labels.can_be_wrong(raw):
                     try:
                         is_drift = self.drift.tell(self.policy.is_wrong(labels, raw, target))
                     except Exception as error:
@@ -405,21 +412,20 @@ class Trainer:
         parts: list[tuple[Floats, Floats]],
     ) -> None:
         """Learn rows. The engine adds the scores from before learning to `parts`, even if an exception follows."""
+        n, n_done = len(targets), 0
         self.learner.predict_learn_many(encoder, rows, targets, weights, parts)  # all are checked before one is learned
-        n, n_done = len(targets), self._forget_after(encoder, parts)
-        while n_done < n:  # the engine stops after an example that adds too many features or names
+        while True:  # the engine stops after an example that adds too many features or names
+            if self.forgetting.max_features is not None:
+                self.forget_least()
+            if encoder.is_crowded(self.learner.n_held):
+                self.forget_names()
+            n_done += len(parts[-1][0])
+            if n_done >= n:
+                return
             end = min(n_done + READ_AGAIN, n)
             some_weights = None if weights is None else weights[n_done:end]
             rows_left = some_rows(rows, n_done, end)
             self.learner.predict_learn_many(encoder, rows_left, targets[n_done:end], some_weights, parts)
-            n_done += self._forget_after(encoder, parts)
-
-    def _forget_after(self, encoder: Encoder, parts: list[tuple[Floats, Floats]]) -> int:
-        """Forget features and names, if there are too many. Return the number of rows in the last part."""
-        self.forget_least()
-        if encoder.is_crowded(self.learner.n_held):
-            self.forget_names()
-        return len(parts[-1][0])
 
     # Numeric features.
 
@@ -446,11 +452,11 @@ class Trainer:
         """Warn if a new label looks like a known one, and once if labels are unlike classes. `before` has the previous
         labels.
         """
-        if self.labels is before or self.labels.known == before.known:
-            return
-        tell_of_look_alikes(self.labels, before)
-        self.has_warned_of_labels = self.has_warned_of_labels or told_of_labels(self.labels, self.learner.n_learned)
-        self.policy.warn_of_labels(self.labels, before)
+        if self.labels.known != before.known:
+            tell_of_look_alikes(self.labels, before)
+            if not self.has_warned_of_labels:
+                self.has_warned_of_labels = told_of_labels(self.labels, self.learner.n_learned)
+            self.policy.warn_of_labels(self.labels, before)
 
     def _warn_of_options(self) -> None:
         if not self.has_warned_of_options and self.learner.n_learned >= LABELS_AWAITED:
