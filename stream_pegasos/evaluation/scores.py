@@ -26,6 +26,7 @@ from stream_pegasos.evaluation.tallies import (
     ratio,
 )
 from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED, model_kind
+from stream_pegasos.learners.earlier import score_now
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.predictions import Predictions
 
@@ -211,7 +212,7 @@ class OrderedScore(PrequentialScore):
         return {**super().get_state(), "first": self._first}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        first = state.get("first", 0)  # earlier versions used the labels themselves
+        first = state["first"]
         self._first = None if first is None else int(first)
         super().set_state(state)
 
@@ -294,5 +295,5 @@ def score_of_state(state: Mapping[str, Any], model: AnyModel, window: int = 1_00
     score = new_score(model, window, exact=False)
     if state["kind"] != score.kind:
         raise ValueError(must_be("the kind of the score", f"{score.kind!r}, as that of the model", state["kind"]))
-    score.set_state(state)
+    score.set_state(score_now(state))
     return score

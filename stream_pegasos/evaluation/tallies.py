@@ -304,13 +304,13 @@ class Score(ABC):
         latest = np.array(state["newest"], float).reshape(-1, self.n_columns)[-self.window :]
         sums = np.array(state["sums"], float).reshape(self.n_sums)
         n, log_loss = int(state["n"]), float(state["log_loss"])
-        sets = np.array(state.get("sets", np.zeros(4)), float).reshape(4)
-        newest_sets = np.array(state.get("newest_sets", []), float).reshape(-1, 1)[-self.window :]
+        sets = np.array(state["sets"], float).reshape(4)
+        newest_sets = np.array(state["newest_sets"], float).reshape(-1, 1)[-self.window :]
         self._reliability.set_state(state["tenths"])
         self.tally.set_state(state["tally"])
         self._newest, self._sums, self.n, self._log_loss = latest, sums, n, log_loss
         self._sets, self._newest_sets = sets, newest_sets
-        self.n_unanswered = int(state.get("n_unanswered", 0))  # version 0.2 counted these examples as wrong
+        self.n_unanswered = int(state["n_unanswered"])
 
 
 class Tally:

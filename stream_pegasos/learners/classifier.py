@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from river import base
+
 from stream_pegasos.common.cached import cached_property
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Rows
@@ -73,7 +75,7 @@ class Classifier(Model):
 
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: dict[str, Any]) -> Self:
-        values, state = as_now(values, {**arrays, **values["learner"]})
+        values, state = as_now(values, {**arrays, **values["learner"]}, issubclass(cls, base.MultiLabelClassifier))
         model = cls._with_parameters(unpack_parameters(values["parameters"]))
         model.trainer.take_state(state, names, values)
         return model

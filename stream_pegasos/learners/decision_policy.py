@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from stream_pegasos.common.display import quoted
-from stream_pegasos.common.packing import unpack
 from stream_pegasos.engine import Learner, probabilities_many, probabilities_one
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.driver import Margins
@@ -177,13 +176,11 @@ class DecisionPolicy:
             state["conformal"] = self.conformal.get_state()
         return state
 
-    def set_state(self, state: Mapping[str, Any], labels: Labels) -> Labels:
-        """Restore from a file. Return the labels, with the positive one if only the state names it."""
+    def set_state(self, state: Mapping[str, Any], labels: Labels) -> None:
         if self.f1 is not None:
             self.f1.set_state(state["f1"], labels.classes)
         if self.conformal is not None:
             self.conformal = Coverage.from_state(state["conformal"], self.conformal.coverage)
-        return labels
 
 
 class ClassPolicy(DecisionPolicy):
@@ -373,15 +370,9 @@ class ClassPolicy(DecisionPolicy):
         decisions = {"decisions": self.decisions.get_state()} if self.decisions.of_label else {}
         return decisions | super().get_state(labels)
 
-    def set_state(self, state: Mapping[str, Any], labels: Labels) -> Labels:
-        decisions = state.get("decisions", [])
-        if None in self.decisions.of_label and len(decisions) == 1:  # a file of version 0.2 names the positive label
-            ((label, limit),) = decisions
-            if label is not None:
-                labels = replace(labels, pos_label=unpack(label))
-            decisions = [[None, limit]]
-        self.decisions.set_state(decisions)
-        return super().set_state(state, labels)
+    def set_state(self, state: Mapping[str, Any], labels: Labels) -> None:
+        self.decisions.set_state(state.get("decisions", []))
+        super().set_state(state, labels)
 
 
 def positive_label(labels: Labels) -> Label | None:

@@ -1,26 +1,55 @@
-"""Files of version 0.2, removed options, and pickles of models whose parts were attributes of the model itself. In such
-files the negative one of two labels has number 0 and the positive one number 1, as in their column. If only the
-positive label was met, it has number 0 now, so the column is mirrored.
+"""States of version 0.2 as those of today, removed options, and pickles of models from before they had a trainer.
+
+In a file of version 0.2 the negative one of two labels has number 0 and the positive one number 1, as in their column.
+If only the positive label was met, it has number 0 now, so the column is mirrored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from stream_pegasos.common.packing import pack, parameter_names, unpack
+import numpy as np
+
+from stream_pegasos.common.packing import pack, parameter_names, unpack, unpack_parameters
 from stream_pegasos.common.state import State
 from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.driver import has_column_each
+from stream_pegasos.features.base import Features
+from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED
 from stream_pegasos.learners.feature_scaler import IDLE, Scaling
-from stream_pegasos.learners.files import RemovedError
 from stream_pegasos.learners.forgetting import Recency
 from stream_pegasos.learners.trainer import Trainer
 
-__all__ = ["as_now", "take_attributes"]
+__all__ = [
+    "FROZEN",
+    "RemovedError",
+    "as_now",
+    "check_kind",
+    "default_parameters",
+    "monitor_now",
+    "name_spaces",
+    "score_now",
+    "take_attributes",
+]
 
 # Attributes of policies, by their names when they were attributes of the model.
 OF_POLICY = {"decisions": "decisions", "f1": "f1", "conformal": "conformal", "of_others": "default"}
+
+FROZEN = '"FrozenTextClassifier"'  # in the header of a file of a removed kind
+# The columns of a curve of a monitor, which its state did not name.
+CURVES = {
+    CLASSES: ("n", "accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc"),
+    ORDERED: ("n", "accuracy", "mean_absolute_error", "window_accuracy"),
+    LABELS: ("n", "micro_f1", "macro_f1", "window_micro_f1"),
+}
+# Parts of a score that its state did not have: examples without an answer counted as wrong, and numbers of ordered
+# labels were the labels themselves.
+SCORES = {"sets": [0.0] * 4, "newest_sets": [], "n_unanswered": 0, "first": 0}
+
+
+class RemovedError(ValueError):
+    """The file needs a removed option of an earlier version."""
 
 
 class Composed(Protocol):
@@ -29,7 +58,8 @@ class Composed(Protocol):
     def make_trainer(self) -> Trainer: ...
 
 
-def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
+def as_now(values: Mapping[str, Any], state: State, has_sets: bool) -> tuple[dict[str, Any], State]:
+    """The values and the state of a learner. `has_sets`: an example may have several labels."""
     labels, new_values, nothing = values["labels"], dict(values), pack(None)
     new_values["parameters"] = drop_removed_parameters(values["parameters"])
     if isinstance(labels, list) and has_column_each(state):
@@ -45,9 +75,55 @@ def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], Sta
             "known": known_labels,
             "positive": labels["positive"] if len(known_labels) == 2 else nothing,
         }
+    decisions = values.get("decisions", [])
+    is_named = len(decisions) == 1 and not has_sets and decisions[0][0] != nothing
+    if is_named and is_for_positive(unpack_parameters(values["parameters"])):
+        ((label, limit),) = decisions  # the positive label was named there
+        new_values["labels"] = {**new_values["labels"], "positive": label}
+        new_values["decisions"] = [[nothing, limit]]
     if "n_drifts" in values:  # from before numeric features existed
         new_values["watched"] = {"n_drifts": new_values.pop("n_drifts"), "scaler": IDLE}
     return new_values, state
+
+
+def is_for_positive(parameters: Mapping[str, Any]) -> bool:
+    """Whether a threshold or a limit is for the positive label, whichever it is."""
+    options = [parameters.get(name) for name in ("threshold", "max_false_positive_rate")]
+    return options != [0.5, None] and not any(isinstance(option, Mapping) for option in options)
+
+
+def check_kind(name: str) -> None:
+    if name == "OrdinalPairsClassifier":
+        raise RemovedError(
+            "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() again, "
+            "or see examples/papers/duros_katzman.py"
+        )
+
+
+def default_parameters(kind: str) -> dict[str, Any]:
+    """The parameters of features that had another default, or did not exist."""
+    if kind not in ("TextFeatures", "MailFeatures"):
+        return {}
+    return {"mask_digits": True} | ({"letters": 0.0, "length": 0.0} if kind == "TextFeatures" else {})
+
+
+def name_spaces(parts: Sequence[Features]) -> list[Features]:
+    """The parts of a sum of features, where the namespace "" was that of the first field."""
+    first, *others = parts
+    space = first.each[0].space
+    return [first, *(part if part.space else part.clone({"namespace": space}) for part in others)]
+
+
+def score_now(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {**SCORES, **state}
+
+
+def monitor_now(state: Mapping[str, Any]) -> dict[str, Any]:
+    curve, kind = state["curve"], state["score"]["kind"]
+    if not isinstance(curve, Mapping):
+        points = np.array(curve, float).reshape(-1, len(CURVES[kind]))
+        curve = dict(zip(CURVES[kind], points.T.tolist(), strict=True))
+    return {**state, "curve": curve}
 
 
 def drop_removed_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:

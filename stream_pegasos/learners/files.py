@@ -38,6 +38,7 @@ from stream_pegasos.common.packing import (
 )
 from stream_pegasos.features.base import Features, FeatureUnion
 from stream_pegasos.features.vectors import VectorsError, VectorSource, unpacked, vector_source
+from stream_pegasos.learners.earlier import FROZEN, RemovedError, check_kind, default_parameters, name_spaces
 
 FORMAT = "stream_pegasos"
 FORMAT_VERSION = 1
@@ -56,16 +57,8 @@ Arrays = Mapping[str, NDArray[Any]]
 KINDS: dict[str, Any] = {}  # the classes of models, by name
 
 
-class RemovedError(ValueError):
-    """The file needs a removed option of an earlier version."""
-
-
 def find_model_class(name: str) -> Any:
-    if name == "OrdinalPairsClassifier":
-        raise RemovedError(
-            "it has the ordered pairs of version 0.2; learn an OrdinalClassifier() again, "
-            "or see examples/papers/duros_katzman.py"
-        )
+    check_kind(name)
     look_up(name)
     return KINDS[name]
 
@@ -231,7 +224,7 @@ def read_model(path: str | os.PathLike[str], vectors: object = None) -> tuple[An
         try:
             entries = read_header(file)
             metadata = {**entries.pop("__metadata__", {})}
-            is_frozen = '"FrozenTextClassifier"' in metadata.get(FORMAT, "")
+            is_frozen = FROZEN in metadata.get(FORMAT, "")
             arrays = {} if is_frozen else read_arrays(file, entries)
         except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
             raise ValueError(f"{path} must be a model, got another or a damaged file: {error}") from None
@@ -346,16 +339,10 @@ def packed_features(features: Features) -> dict[str, Any]:
 
 def unpacked_features(values: Mapping[str, Any], find_vectors: Callable[[Any], VectorSource]) -> Features:
     if "parts" in values:
-        first, *other_parts = [unpacked_features(part, find_vectors) for part in values["parts"]]
-        if "empty_space" not in values:  # from 0.2, where the namespace "" was that of the first field
-            space = first.each[0].space
-            other_parts = [part if part.space else part.clone({"namespace": space}) for part in other_parts]
-        return FeatureUnion([first, *other_parts])
+        parts = [unpacked_features(part, find_vectors) for part in values["parts"]]
+        return FeatureUnion(parts if "empty_space" in values else name_spaces(parts))
     look_up(kind := values["features_kind"])
-    of_earlier: dict[str, Any] = {"mask_digits": True} if kind in ("TextFeatures", "MailFeatures") else {}
-    if kind == "TextFeatures":
-        of_earlier |= {"letters": 0.0, "length": 0.0}
-    parameters = of_earlier | unpack_parameters(values["features"])
+    parameters = default_parameters(kind) | unpack_parameters(values["features"])
     if parameters.get("vectors") is not None:
         parameters["vectors"] = find_vectors(parameters["vectors"])
     return Features.kinds[kind](**parameters)

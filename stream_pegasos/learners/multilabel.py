@@ -305,7 +305,7 @@ class SetPolicy(DecisionPolicy):
         state["decisions"] = [[pack(label), limit.get_state()] for label, limit in limits.items() if limit is not None]
         return state
 
-    def set_state(self, state: Mapping[str, Any], labels: Labels) -> Labels:
+    def set_state(self, state: Mapping[str, Any], labels: Labels) -> None:
         if "others" in state:
             self.default = Decision(*state["others"])
         for packed, limit_state in state["decisions"]:
@@ -314,7 +314,7 @@ class SetPolicy(DecisionPolicy):
             if label not in labels.classes or limit is None:
                 raise ValueError(f"{label!r} has no limit of false positives")
             limit.set_state(limit_state)
-        return super().set_state(state, labels)
+        super().set_state(state, labels)
 
 
 class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: ignore[misc]

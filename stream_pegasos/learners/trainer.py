@@ -556,7 +556,7 @@ class Trainer:
         self.learner.set_state(state)
         if self.scales:
             self._take_watched(values["watched"], recent, len(state["keys"]))
-        self.labels = self.policy.set_state(values, self.labels)
+        self.policy.set_state(values, self.labels)
         self.choose_paths()
 
     def _take_watched(self, watched: Mapping[str, Any], recent: dict[str, Any], n_features: int) -> None:

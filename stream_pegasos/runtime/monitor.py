@@ -21,7 +21,8 @@ from stream_pegasos.evaluation.metric_names import on_page, over_time
 from stream_pegasos.evaluation.scores import PrequentialScore, block_outcomes, new_score, score_of_state
 from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow, OtherRow, Score
 from stream_pegasos.features.message import Message, shown_message
-from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED, Capability
+from stream_pegasos.learners.capabilities import LABELS, ORDERED, Capability
+from stream_pegasos.learners.earlier import monitor_now
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import labels_that_hold
@@ -46,12 +47,6 @@ MOST_WAITING = 64  # messages whose outcomes are counted together
 MOST_CLASSES = 20
 MOST_CONFUSED = 12
 MOST_LABELS = 10  # shown of a message
-# The columns of a curve in a state of version 0.2.0, which does not name them.
-OF_VERSION_0_2 = {
-    CLASSES: ("n", "accuracy", "macro_f1", "roc_auc", "window_accuracy", "window_roc_auc"),
-    ORDERED: ("n", "accuracy", "mean_absolute_error", "window_accuracy"),
-    LABELS: ("n", "micro_f1", "macro_f1", "window_micro_f1"),
-}
 
 
 class Monitor:
@@ -240,10 +235,7 @@ class Monitor:
         """
         try:
             score = score_of_state(state["score"], self.model, self._score.window)
-            columns = state["curve"]
-            if not isinstance(columns, Mapping):
-                points = np.array(columns, float).reshape(-1, len(OF_VERSION_0_2[score.kind]))
-                columns = dict(zip(OF_VERSION_0_2[score.kind], points.T.tolist(), strict=True))
+            columns = monitor_now(state)["curve"]
             unknown = [None] * len(columns["n"])
             points = np.array([columns.get(name, unknown) for name in ("n", *over_time(score.kind))], float).T
             check_integer("length of the curve", len(points), 0, MOST_ROWS - 1)
