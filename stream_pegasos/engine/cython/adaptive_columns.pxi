@@ -1,3 +1,21 @@
+cdef extern from "cython/adaptive_pair.h" nogil:
+    ctypedef struct sp_feature:
+        uint64_t hash
+        float weight, log_ratio, squares, positives, negatives
+        uint32_t age
+    ctypedef struct sp_step:
+        double gradient, rate, evidence, smoothing, positive, negative
+        uint32_t age
+        bint halving
+    enum:
+        SP_AGE_BITS
+    float sp_single(double)
+    double sp_log_of_ratio(double, double)
+    double sp_unevenness(const double*, size_t)
+    void sp_weaken(sp_feature*, uint32_t, double)
+    void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
+    void sp_learn(sp_feature**, const double*, size_t, const sp_step*)
+
 cdef extern from "cython/adaptive_columns.h" nogil:
     ctypedef struct sp_columns:
         uint64_t hash

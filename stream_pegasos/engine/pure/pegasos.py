@@ -31,10 +31,9 @@ from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, Weigh
 
 # Reductions of several classes to columns; each column separates two classes or sets of classes.
 REDUCTIONS = ("two", "ovr", "crammer_singer")
-# Numbers that are equal in all columns if these form one vector.
-JOINED = ("n_iterations", "n_buffered")
-# The numbers of each column.
-OF_COLUMN = ("scale", "squares", "sums_scale", "sums_weight", "n_iterations", "n_buffered")
+# The numbers of each column: of its weights, and of its steps, which are equal in all columns if these form one vector.
+OF_WEIGHTS = ("scale", "squares", "sums_scale", "sums_weight")
+STEPS = ("n_iterations", "n_buffered")
 OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
 
 
@@ -68,16 +67,17 @@ def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
         ),
         (
             "the classes have not taken the same steps",
-            lambda state: not joined or all(len(set(state[name].tolist())) <= 1 for name in JOINED),
+            lambda state: not joined or all(len(set(state[name].tolist())) <= 1 for name in STEPS),
         ),
     )
     return Declaration(tuple(fields), conditions)
 
 
 @dataclass
-class WeightVector(WeightDict):
+class Column:
     """A weight vector, its number of steps, and the buffer for the next step."""
 
+    weights: WeightDict
     n_iterations: int = 0
     n_buffered: int = 0
     buffer: list[tuple[int, float]] = dataclasses.field(default_factory=list)  # of the violating examples: key, c·y·x
@@ -86,7 +86,7 @@ class WeightVector(WeightDict):
 class Batch(NamedTuple):
     """The examples of one step of a column."""
 
-    column: WeightVector
+    column: Column
     cyx: list[tuple[int, float]]  # of the violating examples: key and c·y·x
     k: int
 
@@ -114,7 +114,7 @@ class PegasosLearner(Learner):
     def __post_init__(self) -> None:
         super().__init__()
         self._set_class_columns(self.reduction != "two")
-        self._columns: list[WeightVector] = []
+        self._columns: list[Column] = []
         self._known: dict[int, None] = {}  # the features with a weight in some column
         if not self.has_class_columns:
             self.add_column()
@@ -150,30 +150,31 @@ class PegasosLearner(Learner):
 
     @property
     def intercept(self) -> NDArray[np.float64]:
-        return self._expand_pair(self.intercept_scaling * np.array([column.get(INTERCEPT) for column in self._columns]))
+        weights = [column.weights.get(INTERCEPT) for column in self._columns]
+        return self._expand_pair(self.intercept_scaling * np.array(weights))
 
     def items(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         keys = np.array([key for key in self._known if key != INTERCEPT], np.int64)
         return keys, self.get_weights(keys)
 
     def get_weights(self, keys: NDArray[np.int64]) -> NDArray[np.float64]:
-        rows = [[column.get(key) for column in self._columns] for key in keys.tolist()]
+        rows = [[column.weights.get(key) for column in self._columns] for key in keys.tolist()]
         return self._expand_pair(np.array(rows, np.float64).reshape(len(keys), self.n_columns))
 
     def contributions(self, encoder: Encoder, x: object, number: int = 0) -> dict[int, float]:
         row, (column, sign) = encoder.row(x, False), self._signed_column(number)
         pairs = zip(row.keys, row.values, strict=True)
-        return {key: sign * row.factor * value * self._columns[column].get(key) for key, value in pairs}
+        return {key: sign * row.factor * value * self._columns[column].weights.get(key) for key, value in pairs}
 
     def add_column(self) -> None:
-        column = WeightVector(self.average_from > 0)
+        column = Column(WeightDict(self.average_from > 0))
         if self.reduction == "crammer_singer" and self._columns:
             column.n_iterations, column.n_buffered = self._columns[0].n_iterations, self._columns[0].n_buffered
         self._columns.append(column)
 
     def _find_margins(self, encoder: Encoder, row: Row) -> ScoredExample:
         row = add_intercept(row, self.intercept_scaling)
-        return ScoredExample(row, [column.predict(row) for column in self._columns])
+        return ScoredExample(row, [column.weights.predict(row) for column in self._columns])
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
         if self.has_class_columns and y == self.n_columns:
@@ -201,7 +202,7 @@ class PegasosLearner(Learner):
     def flush(self) -> None:
         self._step_from_buffers([column for column in self._columns if column.n_buffered])
 
-    def _step_from_buffers(self, columns: list[WeightVector]) -> None:
+    def _step_from_buffers(self, columns: list[Column]) -> None:
         batches = [Batch(column, column.buffer, column.n_buffered) for column in columns]
         for column in columns:
             column.buffer, column.n_buffered = [], 0
@@ -209,7 +210,7 @@ class PegasosLearner(Learner):
 
     def _violated(self, row: Row, y: float) -> list[float]:
         """The sign of the example in each column where it violates the margin, else 0."""
-        margins = [column.dot(row) for column in self._columns]
+        margins = [column.weights.dot(row) for column in self._columns]
         if self.reduction == "crammer_singer":
             signs, of_class = [0.0] * self.n_columns, int(y)
             rivals = [column for column in range(self.n_columns) if column != of_class]
@@ -232,21 +233,21 @@ class PegasosLearner(Learner):
             t = column.n_iterations + self.t0
             self._rescale(column, (t - 1.0) / t)  # 1 − ηλ
             violators = [(key, x) for key, x in cyx if x != 0.0]
-            column.add(violators, 1.0 / (self.l2 * t * k))  # η/k
+            column.weights.add(violators, 1.0 / (self.l2 * t * k))  # η/k
             self._known.update((key, None) for key, _ in violators)
         columns = [column for column, _, _ in batches]
         balls = [columns] if self.reduction == "crammer_singer" else [[column] for column in columns]
         for ball in balls if self.project else ():  # one ball if all columns are one vector
-            ratio = self.l2 * sum_in_order(column.squared_norm() for column in ball)
+            ratio = self.l2 * sum_in_order(column.weights.squared_norm() for column in ball)
             for column in ball if ratio > 1.0 else ():
                 self._rescale(column, 1.0 / math.sqrt(ratio))
         for column in columns:
             if 0 < self.average_from <= column.n_iterations:
-                column.accumulate(column.n_iterations if self.average_by_t else 1.0)
+                column.weights.accumulate(column.n_iterations if self.average_by_t else 1.0)
 
-    def _rescale(self, column: WeightVector, factor: float) -> None:
-        column.rescale(factor)
-        if not self.has_class_columns and not column.v:
+    def _rescale(self, column: Column, factor: float) -> None:
+        column.weights.rescale(factor)
+        if not self.has_class_columns and not column.weights.v:
             self._known = {}
 
     def get_state(self, lazy: bool = False) -> State:
@@ -254,26 +255,31 @@ class PegasosLearner(Learner):
         buffered = [(key, i, x) for i, column in enumerate(columns) for key, x in column.buffer]
         state = {
             "keys": np.array(keys, np.int64),
-            "values": matrix(keys, [column.v for column in columns]),
-            "sums": matrix(keys, [column.u for column in columns]),
+            "values": matrix(keys, [column.weights.v for column in columns]),
+            "sums": matrix(keys, [column.weights.u for column in columns]),
             "buffer_keys": np.array([key for key, _, _ in buffered], np.int64),
             "buffer_columns": np.array([column for _, column, _ in buffered], np.int64),
             "buffer_values": np.array([x for _, _, x in buffered], np.float64),
             **self.calibration.get_state(self.has_class_columns),
         }
-        for name in OF_COLUMN:
-            state[name] = np.array([getattr(column, name) for column in columns], type(getattr(WeightVector, name)))
+        for name in OF_WEIGHTS:
+            state[name] = np.array([getattr(column.weights, name) for column in columns], np.float64)
+        for name in STEPS:
+            state[name] = np.array([getattr(column, name) for column in columns], np.int64)
         return {field.name: state[field.name] for field in self.declaration.fields}
 
     def set_state(self, state: State) -> None:
         self._set_class_columns(self.reduction != "two" or has_column_each(state))
         keys = state["keys"].tolist()
         self._known = dict.fromkeys(keys)
-        self._columns = [WeightVector(self.average_from > 0) for _ in state["scale"]]
+        self._columns = [Column(WeightDict(self.average_from > 0)) for _ in state["scale"]]
         for i, column in enumerate(self._columns):
-            column.v = dict(zip(keys, state["values"][:, i].tolist(), strict=True))
-            column.u = dict(zip(keys, state["sums"][:, i].tolist(), strict=True)) if column.average else {}
-            for name in {*OF_COLUMN} & state.keys():
+            weights = column.weights
+            weights.v = dict(zip(keys, state["values"][:, i].tolist(), strict=True))
+            weights.u = dict(zip(keys, state["sums"][:, i].tolist(), strict=True)) if weights.average else {}
+            for name in {*OF_WEIGHTS} & state.keys():
+                setattr(weights, name, state[name][i].item())
+            for name in STEPS:
                 setattr(column, name, state[name][i].item())
         for key, i, x in zip(*(state[name].tolist() for name in OF_BUFFER), strict=True):
             self._columns[i].buffer.append((key, x))
@@ -299,7 +305,7 @@ def from_two_classes(state: State) -> State:
     )
     for name in {"values", "sums"} & state.keys():
         new_state[name] = state[name] * signs
-    for name in {*OF_COLUMN} & state.keys():
+    for name in {*OF_WEIGHTS, *STEPS} & state.keys():
         new_state[name] = np.repeat(state[name], 2)
     new_state["buffer_keys"] = np.tile(state["buffer_keys"], 2)
     new_state["buffer_columns"] = np.repeat(np.arange(2), len(state["buffer_keys"]))
