@@ -13,7 +13,7 @@ from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.lazy_columns import Column
 from stream_pegasos.common.packing import pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Learner, Rows, Vocabulary
-from stream_pegasos.engine.pure.driver import Margins, has_column_each
+from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.engine.pure.encoders import Inputs, check_names
 from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.features.frames import csr_arrays, list_of_examples, merge_duplicates
@@ -252,7 +252,7 @@ class Classifier(Learning):
         """Restore the state from a file. Raise a ValueError, TypeError or LookupError if no model can have
         written it.
         """
-        has_columns = has_column_each(state)
+        has_columns = self.learner.has_columns_in(state)
         if has_columns:
             self.learner.grow()
             self.labels = replace(self.labels, names_opposite=False)

@@ -9,18 +9,22 @@ from typing import Any
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
-from stream_pegasos.engine.merging import mirrored
-from stream_pegasos.engine.pure.driver import has_column_each
+from stream_pegasos.engine.pure.adaptive_state import OF_TWO_CLASSES
+from stream_pegasos.engine.pure.driver import CONFIDENCE
+from stream_pegasos.engine.pure.pegasos import declared
 from stream_pegasos.learners.feature_scaler import IDLE
 from stream_pegasos.learners.files import RemovedError
 
-__all__ = ["as_now"]
+__all__ = ["as_now", "mirrored"]
+
+# The rules of two classes in one column.
+RULES = declared(1, False, "two"), declared(1, True, "two"), OF_TWO_CLASSES
 
 
 def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], State]:
     labels, new_values, nothing = values["labels"], dict(values), pack(None)
     new_values["parameters"] = drop_removed_parameters(values["parameters"])
-    if isinstance(labels, list) and has_column_each(state):
+    if isinstance(labels, list) and CONFIDENCE[0].name in state:
         new_values["labels"] = {"known": labels, "positive": nothing}
     elif "negative" in labels:
         labels_met = (
@@ -36,6 +40,14 @@ def as_now(values: Mapping[str, Any], state: State) -> tuple[dict[str, Any], Sta
     if "n_drifts" in values:  # from before numeric features existed
         new_values["watched"] = {"n_drifts": new_values.pop("n_drifts"), "scaler": IDLE}
     return new_values, state
+
+
+def mirrored(state: State) -> State:
+    """The state of a learner of two classes in one column, as if it had met the classes in the other order."""
+    if "coefficients" in state:  # of support vectors
+        return state | {"coefficients": 0.0 - state["coefficients"]}
+    rule = next((rule for rule in reversed(RULES) if rule.is_complete(state)), None)
+    return state if rule is None else rule.mirrored(state)  # a state of no rule is refused later
 
 
 def drop_removed_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack
-from stream_pegasos.common.state import Declaration, State
+from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
 from stream_pegasos.engine.pure.half_life import gained
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 
-__all__ = ["Recency", "drop_column", "drop_forgotten_names", "most_important", "selected"]
+__all__ = ["Recency", "drop_column", "drop_forgotten_names", "most_important"]
 
 L = TypeVar("L", bound=Learner)
 
@@ -80,13 +79,6 @@ def most_important(
     return mask
 
 
-def selected(declaration: Declaration, state: State, mask: NDArray[np.bool_]) -> State:
-    new_state = declaration.selected(state, mask)
-    if "squares" in new_state:
-        new_state["squares"] = np.array([math.fsum(column) for column in (new_state["values"] ** 2).T.tolist()])
-    return new_state
-
-
 def name_hash(name: object) -> int:
     """A hash of a name, the same in every process."""
     try:
@@ -125,6 +117,6 @@ def drop_column(learner: L, column: int) -> L:
     new_learner.flush()
     is_last, state = new_learner.n_columns == 1, new_learner.declaration.drop_column(new_learner.get_state(), column)
     if is_last:  # without classes, features are of no use
-        state = selected(new_learner.declaration, state, np.zeros(len(state["keys"]), bool))
+        state = new_learner.declaration.selected(state, np.zeros(len(state["keys"]), bool))
     new_learner.set_state(state)
     return new_learner

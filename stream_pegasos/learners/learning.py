@@ -29,7 +29,6 @@ from stream_pegasos.learners.forgetting import (
     drop_column,
     drop_forgotten_names,
     most_important,
-    selected,
 )
 from stream_pegasos.learners.label_meaning import Label
 from stream_pegasos.learners.labels import (
@@ -409,7 +408,7 @@ class Learning(Model):
             importance = self._importance(state)
             mask = most_important(importance, state["keys"], self.vocabulary.names, n_kept)
             recency = self._recency(state, importance, mask)
-            state = selected(learner.declaration, state, mask)
+            state = learner.declaration.selected(state, mask)
         self._replace(before, state, recency)
 
     def _replace(self, before: State, state: State, recency: Recency) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.engine import Encoder
-from stream_pegasos.engine.merging import COUNTS_OF_FEATURE
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.engine.pure.half_life import aged, steady_before
@@ -162,10 +161,12 @@ class WatchedClassifier(Classifier):
     def _importance(self, state: Mapping[str, Any]) -> Floats:
         n = state["n_iterations"] - self.recency.n_iterations
         share, _ = aged(self.learner.parameters["half_life"], n, steady_before({**state}, n))
-        return self.recency.scores_now(counts_now(state), share)
+        return self.recency.scores_now(self.learner.declaration.occurrences(state), share)
 
     def _recency(self, state: Mapping[str, Any], importance: Floats, mask: NDArray[np.bool_]) -> Recency:
-        counts, scores = (column[mask].astype(np.float32) for column in (counts_now(state), importance))
+        counts, scores = (
+            column[mask].astype(np.float32) for column in (self.learner.declaration.occurrences(state), importance)
+        )
         return Recency(counts, scores, state["n_iterations"])
 
     # Methods that estimators implement.
@@ -208,9 +209,3 @@ class WatchedClassifier(Classifier):
             self.f1.set_state(values["f1"], self.classes)
         if self.conformal is not None:
             self.conformal = Coverage.from_state(values["conformal"], self.conformal.coverage)
-
-
-def counts_now(state: Mapping[str, Any]) -> Floats:
-    """The number of occurrences of each feature, in units of an example now."""
-    counts: Floats = np.sum([state[name] for name in COUNTS_OF_FEATURE if name in state], axis=0, dtype=float)
-    return counts / float(state["evidence"])

@@ -60,6 +60,10 @@ cdef class AdaptiveLearner(Learner):
     def declaration(self):
         return adaptive_state.declared(adaptive_state.REDUCTIONS[self._problems.reduction], self.parameters["growing_half_life"])
 
+    def has_columns_in(self, state):
+        declared = adaptive_state.declared("ovr", self.parameters["growing_half_life"])
+        return self.parameters["reduction"] != "two" or declared.is_complete(state)
+
     def mistakes(self):
         wait_for(self._guard, self._guard)
         return {} if self.has_class_columns else mistakes_state(&self._mistakes)
@@ -194,7 +198,7 @@ cdef class AdaptiveLearner(Learner):
         while begin < max(self._table.n, 1):
             n_features = n_features_with(self._features() + begin, self._table.n - begin, n)
             n_taught, taught = taught_of(&self._columns, self._features() + begin, n_features, self._evidence.age)
-            yield {"n_taught": n_taught, **dict(zip(adaptive_state.OF_TAUGHT, taught))}
+            yield {"n_taught": n_taught, **dict(zip(("taught_columns", *adaptive_state.KNOWN), taught))}
             begin += max(n_features, 1)
 
     cdef dict _state_of_pair(self):
@@ -203,24 +207,24 @@ cdef class AdaptiveLearner(Learner):
         intercept = its.intercept, self._evidence.prior, its.squares, problems.class_counts[1], problems.class_counts[0]
         return {
             **self._state_of_features(records.PAIR), **slope_state(&self._calibration), **mistakes_state(&self._mistakes),
-            **dict(zip(adaptive_state.OF_INTERCEPT, intercept)),
+            **{field.name: number for field, number in zip(adaptive_state.OF_INTERCEPT, intercept)},
         }
 
     cdef dict _state_of_features(self, dtype):
-        names = {name: records.SINGLE for name in records.OF_FEATURES if name in dtype.names}
+        names = dict.fromkeys(records.names_in(dtype), records.SINGLE)
         return lazy_columns(self._table.n, {"keys": records.COUNT, **names}, partial(self._features_in_parts, dtype))
 
     def _features_in_parts(self, dtype, Py_ssize_t n):
         cdef Py_ssize_t begin
         for begin in range(0, max(self._table.n, 1), n):
             some = records_of(&self._table, dtype)[begin : begin + n]
-            yield {"keys": keys_of(some["hash"]), **records.read_numbers(some, self._evidence.age, SP_AGE_BITS)}
+            yield {"keys": keys_of(some["hash"]), **records.read_numbers(some, self._evidence.age)}
 
-    cdef int _set_features(self, dtype, names, state) except -1:
+    cdef int _set_features(self, dtype, state) except -1:
         """Make these the only features, of the age of now."""
         fill(&self._table, state["keys"])
         features = records_of(&self._table, dtype)
-        for name in names:
+        for name in records.names_in(dtype):
             features[name] = records.as_singles(state[name])
         features["age"] = self._evidence.age
         return 0
@@ -228,9 +232,9 @@ cdef class AdaptiveLearner(Learner):
     cdef int _set_pair(self, state) except -1:
         cdef Problems* problems = &self._problems
         cdef BinaryProblem* its = &problems.terms[0]
-        self._set_features(records.PAIR, adaptive_state.OF_FEATURE, state)
+        self._set_features(records.PAIR, state)
         its.intercept, self._evidence.prior, its.squares, problems.class_counts[1], problems.class_counts[0] = [
-            state[name] for name in adaptive_state.OF_INTERCEPT
+            state[field.name] for field in adaptive_state.OF_INTERCEPT
         ]
         set_mistakes(&self._mistakes, state)
         return 0
@@ -239,11 +243,11 @@ cdef class AdaptiveLearner(Learner):
         cdef Problems* problems = &self._problems
         cdef Py_ssize_t n = n_taught_of(&self._columns, self._features(), self._table.n, self._evidence.age) if lazy else 0
         taught = self._taught_in_parts
-        singles = dict.fromkeys(adaptive_state.OF_COLUMN, records.SINGLE)
+        singles = dict.fromkeys(adaptive_state.KNOWN, records.SINGLE)
         state = {
             **self._state_of_features(records.SEVERAL), **lazy_columns(self._table.n, {"n_taught": records.COUNT}, taught),
             **lazy_columns(n, {"taught_columns": records.COUNT, **singles}, taught),
-            **copied(view_of(problems.terms, problems.n, records.PROBLEM), adaptive_state.OF_PROBLEM),
+            **copied(view_of(problems.terms, problems.n, records.PROBLEM), adaptive_state.PROBLEMS),
             "class_counts": view_of(problems.class_counts, problems.n_classes, records.DOUBLE).copy(),
             "n_examples": problems.n_examples, "evidence": self._evidence.unit, "n_iterations": self.n_iterations,
             **steadiness_of(&self._half_life), **slope_state(&self._calibration), **confidence_state(&self._calibration),
@@ -260,16 +264,16 @@ cdef class AdaptiveLearner(Learner):
         set_calibration(&self._calibration, state)
         set_steadiness(&self._half_life, state)
         made_with = self.parameters["reduction"]
-        grown = made_with == "two" and driver.has_column_each(state)
+        grown = made_with == "two" and self.has_columns_in(state)
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
         if not self.has_class_columns:
             self._set_pair(state)
             set_block(problems, &self._dense, state)
             return
-        self._set_features(records.SEVERAL, records.OF_SEVERAL, state)
+        self._set_features(records.SEVERAL, state)
         n_taught, numbers = [np.ascontiguousarray(state[name]) for name in ("n_taught", "taught_columns")]
         weights, squares, counts = [
-            np.ascontiguousarray(records.as_singles(state[name])) for name in adaptive_state.OF_COLUMN
+            np.ascontiguousarray(records.as_singles(state[name])) for name in adaptive_state.KNOWN
         ]
         fill_taught(
             &self._columns, self._features(), n_taught, numbers, weights, squares, counts, len(state["class_counts"])
@@ -281,7 +285,7 @@ cdef class AdaptiveLearner(Learner):
         if problems.reduction == ORDINAL:
             view_of(problems.known_order, problems.n_classes, records.COUNT)[:] = state["order"]
         terms = view_of(problems.terms, problems.n, records.PROBLEM)
-        for name in adaptive_state.OF_PROBLEM:
+        for name in adaptive_state.PROBLEMS:
             terms[name] = state[name]
         if problems.reduction == ORDINAL and problems.n_order < problems.n_classes:  # or it knows of classes to come
             self._set_order(np.array(state["order"], np.int64))
@@ -348,6 +352,7 @@ cdef class AdaptiveLearner(Learner):
                 known.hash, 0, sp_single(min(fabs(known.log_ratio - self._evidence.prior), LARGEST_LOG_RATIO)),
                 sp_single(<double> known.positives + known.negatives), self._evidence.age, 0, 0, 0, 0,
             )
+            sp_copy_numbers(feature, &known)
             lay_out(&self._columns, feature, 2, 2)
             for c in range(2):
                 place = add_column(&self._columns, feature, c)

@@ -92,7 +92,7 @@ cdef inline void halve_slope(Calibration* calibration) noexcept nogil:
 
 
 cdef dict slope_state(const Calibration* calibration):
-    return {"slope": calibration.slope, "calibration_squares": calibration.squares}
+    return {field.name: number for field, number in zip(driver.CALIBRATION, (calibration.slope, calibration.squares))}
 
 
 cdef dict confidence_state(const Calibration* calibration):
@@ -106,8 +106,8 @@ cdef dict confidence_state(const Calibration* calibration):
 
 
 cdef int set_calibration(Calibration* calibration, state) except -1:
-    calibration.slope, calibration.squares = state["slope"], state["calibration_squares"]
-    if driver.CONFIDENCE[0].name in state:
+    calibration.slope, calibration.squares = [state[field.name] for field in driver.CALIBRATION]
+    if all([field.name in state for field in driver.CONFIDENCE]):
         (
             calibration.confidence_intercept,
             calibration.confidence_slope,

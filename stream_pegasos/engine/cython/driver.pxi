@@ -104,6 +104,9 @@ cdef class Learner:
     def flush(self):
         pass
 
+    def has_columns_in(self, state):
+        return self.has_class_columns
+
     def grow(self):
         wait_for(self._guard, self._guard)
         if not self.has_class_columns:

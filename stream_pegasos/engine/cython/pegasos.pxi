@@ -66,6 +66,10 @@ cdef class PegasosLearner(Learner):
     def declaration(self):
         return pegasos.declared(self._batch_size, self._average_from > 0, pegasos.REDUCTIONS[self._reduction])
 
+    def has_columns_in(self, state):
+        declared = pegasos.declared(self._batch_size, self._average_from > 0, "ovr")
+        return self.parameters["reduction"] != "two" or declared.is_complete(state)
+
     @property
     def n_iterations(self):
         wait_for(self._guard, self._guard)  # as a loop may bring a class
@@ -113,7 +117,7 @@ cdef class PegasosLearner(Learner):
         state = self.weights.get_state(lazy) | slope_state(&self._calibration)
         if self.has_class_columns:
             state |= confidence_state(&self._calibration)
-        state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS), ("n_iterations", "n_buffered"))
+        state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS_OF_COLUMN), records.STEPS)
         buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
         return state | {"buffer_keys": keys_of(buffered["hash"]), **copied(buffered, ("buffer_columns", "buffer_values"))}
 
@@ -121,13 +125,13 @@ cdef class PegasosLearner(Learner):
         self.weights.set_state(state)
         set_calibration(&self._calibration, state)
         if self.parameters["reduction"] == "two":
-            self._reduction, self.has_class_columns = (OVR, True) if driver.has_column_each(state) else (TWO, False)
+            self._reduction, self.has_class_columns = (OVR, True) if self.has_columns_in(state) else (TWO, False)
         if self._make_room(self.weights._width) < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
         self._buffer_size = len(state["buffer_keys"])
-        steps = view_of(self._steps, self.weights.n_columns, records.STEPS)
+        steps = view_of(self._steps, self.weights.n_columns, records.STEPS_OF_COLUMN)
         buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
-        for known, names in (steps, ("n_iterations", "n_buffered")), (buffered, ("buffer_columns", "buffer_values")):
+        for known, names in (steps, records.STEPS), (buffered, ("buffer_columns", "buffer_values")):
             for name in names:
                 known[name] = state[name]
         buffered["hash"] = state["buffer_keys"].view(np.uint64) * np.uint64(MULTIPLIER)

@@ -4,61 +4,119 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, Declaration, Field, State, count, keys
+from stream_pegasos.common.state import (
+    BUFFERED,
+    COLUMNS,
+    FEATURES,
+    LARGEST_SUM,
+    SIGN,
+    Declaration,
+    Field,
+    Limit,
+    State,
+    count,
+    keys,
+)
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.driver import (
     CALIBRATION,
     CONFIDENCE,
     LARGEST_CALIBRATION_WEIGHT,
-    SMALLEST_SLOPE,
-    Calibration,
     Learner,
     ScoredExample,
     add_intercept,
-    has_column_each,
-    squares_of_confidence,
 )
 from stream_pegasos.engine.pure.encoders import Encoder, are_unique
 from stream_pegasos.engine.pure.weights import FOLD_BELOW, INTERCEPT, Row, WeightDict
 
 # Reductions of several classes to columns; each column separates two classes or sets of classes.
 REDUCTIONS = ("two", "ovr", "crammer_singer")
-# The numbers of each column: of its weights, and of its steps, which are equal in all columns if these form one vector.
-OF_WEIGHTS = ("scale", "squares", "sums_scale", "sums_weight")
-STEPS = ("n_iterations", "n_buffered")
-OF_BUFFER = ("buffer_keys", "buffer_columns", "buffer_values")
+SIGNS = np.array([-1.0, 1.0])  # of two classes in the column that they share
+
+
+def opposite(name: str) -> Callable[[State], NDArray[np.float64]]:
+    """Numbers by column: those of before for the second class, and their opposites for the first."""
+    return lambda state: np.array(state[name] * SIGNS)
+
+
+def twice(name: str) -> Callable[[State], NDArray[Any]]:
+    """The same numbers for both classes."""
+    return lambda state: np.repeat(state[name], 2)
+
+
+def exact_squares(state: State) -> NDArray[np.float64]:
+    """‖v‖² of each column, rounded once."""
+    return np.array([math.fsum(column) for column in (state["values"] ** 2).T.tolist()])
+
+
+def column_field(name: str, low: Limit = 0.0, high: Limit = LARGEST_SUM, **properties: Any) -> Field:
+    return Field(name, low, high, (COLUMNS,), merges="joint", split=twice(name), **properties)
+
+
+def matrix_field(name: str) -> Field:
+    return Field(name, shape=(FEATURES, COLUMNS), signed=True, merges="joint", mirror=SIGN, split=opposite(name))
+
+
+# The numbers of each column: of its weights and of their average, and of its steps.
+OF_WEIGHTS = (
+    column_field("scale", FOLD_BELOW, 1.0, signed=True),
+    column_field("squares", signed=True, derived=exact_squares),
+)
+OF_AVERAGE = (column_field("sums_scale", signed=True), column_field("sums_weight"))
+
+
+def step_fields(batch_size: int) -> tuple[Field, ...]:
+    """The numbers of steps; equal in all columns if these form one vector."""
+    n_iterations, n_buffered = "n_iterations", "n_buffered"
+    return (
+        count(n_iterations, COLUMNS, merges="joint", split=twice(n_iterations)),
+        count(n_buffered, COLUMNS, high=batch_size - 1, merges="joint", split=twice(n_buffered)),
+    )
+
+
+STEPS = tuple(field.name for field in step_fields(1))
+OF_BUFFER = (
+    keys("buffer_keys", BUFFERED, merges="joint", split=lambda state: np.tile(state["buffer_keys"], 2)),
+    count(
+        "buffer_columns",
+        BUFFERED,
+        high=lambda state: len(state["scale"]) - 1,
+        holds_columns=True,
+        merges="joint",
+        split=lambda state: np.repeat(np.arange(2), len(state["buffer_keys"])),
+    ),
+    Field(
+        "buffer_values",
+        shape=(BUFFERED,),
+        signed=True,
+        merges="joint",
+        mirror=SIGN,
+        split=lambda state: np.outer(SIGNS, state["buffer_values"]).ravel(),
+    ),
+)
 
 
 @cache
 def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
     joined = reduction == "crammer_singer"
-    fields = [
-        keys("keys", FEATURES),
-        Field("values", shape=(FEATURES, COLUMNS), signed=True),
-        Field("scale", FOLD_BELOW, 1.0, (COLUMNS,), signed=True),
-        Field("squares", shape=(COLUMNS,), signed=True),
-        count("n_iterations", COLUMNS),
-        count("n_buffered", COLUMNS, high=batch_size - 1),
-        keys("buffer_keys", BUFFERED),
-        count("buffer_columns", BUFFERED, high=lambda state: len(state["scale"]) - 1),
-        Field("buffer_values", shape=(BUFFERED,), signed=True),
+    fields = (
+        keys("keys", FEATURES, merges="joint"),
+        matrix_field("values"),
+        *OF_WEIGHTS,
+        *step_fields(batch_size),
+        *OF_BUFFER,
         *CALIBRATION,
         *(CONFIDENCE if reduction != "two" else ()),
-    ]
-    if average:
-        fields += [
-            Field("sums", shape=(FEATURES, COLUMNS), signed=True),
-            Field("sums_scale", shape=(COLUMNS,), signed=True),
-            Field("sums_weight", shape=(COLUMNS,)),
-        ]
+        *((matrix_field("sums"), *OF_AVERAGE) if average else ()),
+    )
     conditions: tuple[tuple[str, Callable[[State], bool]], ...] = (
         ("a feature has two weights", lambda state: are_unique(state["keys"])),
         (
@@ -70,7 +128,7 @@ def declared(batch_size: int, average: bool, reduction: str) -> Declaration:
             lambda state: not joined or all(len(set(state[name].tolist())) <= 1 for name in STEPS),
         ),
     )
-    return Declaration(tuple(fields), conditions)
+    return Declaration(fields, conditions)
 
 
 @dataclass
@@ -121,6 +179,12 @@ class PegasosLearner(Learner):
 
     def __len__(self) -> int:
         return len(self._known) - (INTERCEPT in self._known)
+
+    def has_columns_in(self, state: Mapping[str, Any]) -> bool:
+        return self.reduction != "two" or self.split_declaration().is_complete(state)
+
+    def split_declaration(self) -> Declaration:
+        return declared(self.batch_size, self.average_from > 0, "ovr")
 
     def _set_class_columns(self, has_columns: bool) -> None:
         self.has_class_columns = has_columns
@@ -262,14 +326,14 @@ class PegasosLearner(Learner):
             "buffer_values": np.array([x for _, _, x in buffered], np.float64),
             **self.calibration.get_state(self.has_class_columns),
         }
-        for name in OF_WEIGHTS:
-            state[name] = np.array([getattr(column.weights, name) for column in columns], np.float64)
+        for field in OF_WEIGHTS + OF_AVERAGE:
+            state[field.name] = np.array([getattr(column.weights, field.name) for column in columns], np.float64)
         for name in STEPS:
             state[name] = np.array([getattr(column, name) for column in columns], np.int64)
         return {field.name: state[field.name] for field in self.declaration.fields}
 
     def set_state(self, state: State) -> None:
-        self._set_class_columns(self.reduction != "two" or has_column_each(state))
+        self._set_class_columns(self.has_columns_in(state))
         keys = state["keys"].tolist()
         self._known = dict.fromkeys(keys)
         self._columns = [Column(WeightDict(self.average_from > 0)) for _ in state["scale"]]
@@ -277,38 +341,15 @@ class PegasosLearner(Learner):
             weights = column.weights
             weights.v = dict(zip(keys, state["values"][:, i].tolist(), strict=True))
             weights.u = dict(zip(keys, state["sums"][:, i].tolist(), strict=True)) if weights.average else {}
-            for name in {*OF_WEIGHTS} & state.keys():
-                setattr(weights, name, state[name][i].item())
+            for field in OF_WEIGHTS + (OF_AVERAGE if weights.average else ()):
+                setattr(weights, field.name, state[field.name][i].item())
             for name in STEPS:
                 setattr(column, name, state[name][i].item())
-        for key, i, x in zip(*(state[name].tolist() for name in OF_BUFFER), strict=True):
+        for key, i, x in zip(*(state[field.name].tolist() for field in OF_BUFFER), strict=True):
             self._columns[i].buffer.append((key, x))
         self.calibration.set_state(state)
-
-    @staticmethod
-    def split_pair_columns(state: State) -> State:
-        return from_two_classes(state)
 
 
 def matrix(keys: list[int], columns: list[dict[int, float]]) -> NDArray[np.float64]:
     rows = [[column.get(key, 0.0) for column in columns] for key in keys]
     return np.array(rows, np.float64).reshape(len(keys), len(columns))
-
-
-def from_two_classes(state: State) -> State:
-    """The state as of an "ovr" learner: the negative class in column 0, the positive class in 1. The margins become −m
-    and m, so the slope is halved.
-    """
-    signs, new_state = (
-        np.array([-1.0, 1.0]),
-        Calibration().get_state(has_columns=True) | state | squares_of_confidence(state),
-    )
-    for name in {"values", "sums"} & state.keys():
-        new_state[name] = state[name] * signs
-    for name in {*OF_WEIGHTS, *STEPS} & state.keys():
-        new_state[name] = np.repeat(state[name], 2)
-    new_state["buffer_keys"] = np.tile(state["buffer_keys"], 2)
-    new_state["buffer_columns"] = np.repeat(np.arange(2), len(state["buffer_keys"]))
-    new_state["buffer_values"] = np.outer(signs, state["buffer_values"]).ravel()
-    new_state["slope"] = max(state["slope"] / 2.0, SMALLEST_SLOPE)
-    return new_state
