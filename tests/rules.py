@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from engines import pure_engine
 
-from stream_pegasos.engine.merging import mirrored
-
 
 def pegasos(reduction="two", l2=0.1, batch_size=4, project=True, scaling=0.5, **others):
     def make(engine_in_test):
@@ -89,7 +87,7 @@ def history(which, *engines, n=60, extreme=False):
             if extreme and i % 7 == 3:
                 learner.flush()
             if extreme and i % 20 == 13 and not learner.has_class_columns:
-                learner.set_state(mirrored(learner.get_state()))
+                learner.set_state(learner.declaration.mirrored(learner.get_state()))
             if extreme and i % 20 == 7 and hasattr(learner, "forget"):
                 learner.forget([1.0, 0.5, 1e-6][i % 3])
         yield made

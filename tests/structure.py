@@ -20,7 +20,7 @@ from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClas
 PACKAGE = Path(__file__).parents[1] / "stream_pegasos"
 ENGINE = PACKAGE / "engine"
 ESTIMATORS = (AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier)
-SHARED_COLUMN = re.compile(r"\b(has_column_each|rows_unseen|_n_before_two|names_opposite)\b|\.pair\b")
+SHARED_COLUMN = re.compile(r"\b(has_column_each|mask_rows|_n_before_two|names_opposite)\b|\.pair\b")
 DECIDES = {"labels.py", "decisions.py", "decision_policy.py"}  # where two classes that share a column may be met
 FIRST, SECOND, THIRD = ({"cheap": 1.0}, "spam"), ({"lunch": 1.0}, "ham"), ({"meeting": 1.0}, "work")
 
@@ -97,7 +97,7 @@ def single_subclasses() -> list[str]:
     for path in (*ENGINE.rglob("*.pxi"), *ENGINE.rglob("*.pyx")):
         for base in re.findall(r"^cdef class \w+\((\w+)\)", path.read_text(encoding="utf-8"), re.MULTILINE):
             bases[base, ".pyx"] += 1
-    outside = {"NamedTuple", "Protocol", "Enum", "OneByOne", "PureOneByOne"}  # OneByOne is a base of those above
+    outside = {"NamedTuple", "Protocol", "str", "OneByOne", "PureOneByOne"}  # OneByOne is a base of those above
     return sorted(f"{base} ({suffix})" for (base, suffix), n in bases.items() if n == 1 and base not in outside)
 
 
@@ -121,7 +121,7 @@ def is_forwarding(function: ast.FunctionDef) -> bool:
     passed = [argument.id if isinstance(argument, ast.Name) else None for argument in call.args]
     owner = call.func.value
     is_part = isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name) and owner.value.id == "self"
-    return is_part and passed == names
+    return is_part and owner.attr != "__dict__" and passed == names
 
 
 def forwarding_methods() -> list[str]:

@@ -3,7 +3,7 @@
 | what | file |
 |---|---|
 | checks of parameters; the one form of errors | `checks`; `errors` |
-| the declaration of a state; arrays that are read in parts | `state`, `lazy_columns` |
+| the declaration of a state, and its fields; arrays that are read in parts | `state`, `state_fields`, `lazy_columns` |
 | conversion to JSON and back | `packing` |
 | texts for display; bytes of any mail as text | `display`, `windows_1252` |
 | locks of estimators and of files; files beside a model | `locks`, `file_lock`, `companions` |

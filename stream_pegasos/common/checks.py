@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from stream_pegasos.common.errors import must_be, type_name
+from stream_pegasos.common.state_fields import LARGEST_COUNT as LARGEST_COUNT
+from stream_pegasos.common.state_fields import LARGEST_WEIGHT as LARGEST_WEIGHT
 
 # With l2 and the weights of examples inside these limits, every sum stays finite.
-SMALLEST_L2, LARGEST_L2, LARGEST_WEIGHT = 1e-30, 1e30, 1e30
+SMALLEST_L2, LARGEST_L2 = 1e-30, 1e30
 SMALLEST_WEIGHT = 1e-30  # smaller weights above 0 count as this
-LARGEST_COUNT = 1 << 62  # far enough below 2^63 that no counter overflows
 
 
 @contextmanager

@@ -4,13 +4,15 @@ The environment variable `STREAM_PEGASOS_ENGINE` forces `compiled` or `pure`.
 
 | for | `pure/` | `cython/`, included by `compiled.pyx` |
 |---|---|---|
-| the loop over examples, calibration | `driver`, `half_life`, `mistakes` | `driver`, `guard`, `threads` |
+| the loop over examples | `driver` | `driver`, `guard`, `threads` |
+| calibration, ageing, errors of late | `driver`, `half_life`, `mistakes` | `calibration`, `half_life`, `mistakes` |
 | one example; the margins of many as probabilities | `one_by_one`, `probabilities` | `one_by_one`, `probabilities` |
 | messages as hashes and values | `encoders`, `scanner`, `tokens`, `characters` | `encoders`, `scanner`, `ngrams.h` |
 | hash to record | a dict | `table`; the records as NumPy types: `records.py`, beside this file |
 | Pegasos | `pegasos`, `weights` | `pegasos`, `weights` |
 | the adaptive rule | `adaptive` | `adaptive`, `adaptive_pair`, `adaptive_columns` |
-| its state; several classes | `adaptive_state` | `reductions` |
+| its state; several classes | `adaptive_state` | `reductions`, `adaptive_dense` |
+| the numbers of a feature | `feature_schema`, beside this file | `records.h`, which the build writes from it |
 | numbers of a table at one size | `moments` | `moments` |
 | vectors of messages | `dense` | `dense.h`, `vectors` |
 | models of several machines as one | `merging`, beside this file | |

@@ -20,7 +20,7 @@ import numpy as np
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.lazy_columns import Column as LazyColumn, whole
 from stream_pegasos.common.locks import heed_forks
-from stream_pegasos.engine import records
+from stream_pegasos.engine import feature_schema, records
 from stream_pegasos.engine.pure import OneByOne as PureOneByOne, Row as PureRow, adaptive_state, characters, driver, encoders, half_life, mistakes, moments as numeric, pegasos, scanner, weights
 from stream_pegasos.engine.pure.encoders import SIZE_EXPECTED, check_value, plain_name
 
@@ -201,7 +201,7 @@ cdef double ENLARGED = adaptive_state.ENLARGED
 cdef double RESCALED_AT = adaptive_state.RESCALED_AT
 cdef Py_ssize_t MOST_COUNTED = 1 << 24  # examples, one by one, in single precision
 cdef double LARGEST_EXAMPLE = adaptive_state.LARGEST_EXAMPLE
-cdef double LARGEST_LOG_RATIO = adaptive_state.LARGEST_LOG_RATIO
+cdef double LARGEST_LOG_RATIO = feature_schema.LARGEST_LOG_RATIO
 cdef double SHARE_OF_REST = adaptive_state.SHARE_OF_REST
 cdef double EMPHASIS = adaptive_state.EMPHASIS
 cdef double EMPHASIZED = adaptive_state.EMPHASIZED
@@ -322,21 +322,38 @@ include "cython/encoders.pxi"
 include "cython/threads.pxi"
 include "cython/vectors.pxi"
 include "cython/scanner.pxi"
+include "cython/calibration.pxi"
 include "cython/driver.pxi"
 include "cython/probabilities.pxi"
 include "cython/moments.pxi"
 include "cython/one_by_one.pxi"
 include "cython/pegasos.pxi"
 include "cython/half_life.pxi"
-include "cython/reductions.pxi"
-include "cython/adaptive_pair.pxi"
+include "cython/records.pxi"
 include "cython/adaptive_columns.pxi"
+include "cython/reductions.pxi"
+include "cython/adaptive_dense.pxi"
+include "cython/mistakes.pxi"
+include "cython/adaptive_pair.pxi"
 include "cython/adaptive.pxi"
 
 
 for declared, size in (
     (records.PAIR, sizeof(sp_feature)), (records.SEVERAL, sizeof(sp_columns)), (records.PROBLEM, sizeof(BinaryProblem)),
-    (records.WEIGHTS_COLUMN, sizeof(Column)), (records.STEPS, sizeof(Steps)), (records.BUFFERED, sizeof(Buffered)),
+    (records.WEIGHTS_COLUMN, sizeof(Column)), (records.STEPS_OF_COLUMN, sizeof(Steps)), (records.BUFFERED, sizeof(Buffered)),
 ):
     if declared.itemsize != size:
         raise ImportError("the engine was compiled for other records")
+if records.LAYOUTS != RECORDS_COMPILED:
+    raise ImportError("the engine was compiled for other records")
+# What is a number of C, since C needs it while it compiles.
+for here, there in (
+    (SP_AGE_BITS, records.AGE_BITS), (SP_SMALLEST_SINGLE, records.SMALLEST_SINGLE), (SP_LARGEST_SINGLE, records.LARGEST_SINGLE),
+    (N_MISTAKES, mistakes.N_MISTAKES), (SMALLEST, mistakes.SMALLEST), (MOST_NEWEST, mistakes.MOST_NEWEST),
+    (MULTIPLIER, weights.MULTIPLIER), (TWO, pegasos.REDUCTIONS.index("two")), (OVR, pegasos.REDUCTIONS.index("ovr")),
+    (CRAMMER_SINGER, pegasos.REDUCTIONS.index("crammer_singer")), (TWO, adaptive_state.REDUCTIONS.index("two")),
+    (OF_RULE_OVR, adaptive_state.REDUCTIONS.index("ovr")), (MULTILABEL, adaptive_state.REDUCTIONS.index("multilabel")),
+    (ORDINAL, adaptive_state.REDUCTIONS.index("ordinal")),
+):
+    if here != there:
+        raise ImportError("the engine was compiled for other constants")

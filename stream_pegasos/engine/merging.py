@@ -22,32 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.state import State
+from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT, THRESHOLDS, Declaration, Field, State
 from stream_pegasos.engine.pure.adaptive_state import (
     JOINT_PRECISION,
     LARGEST_JOINT_WEIGHT,
-    OF_FEATURE,
-    OF_INTERCEPT,
     OF_ONE_WEIGHT,
-    OF_PROBLEM,
+    PROBLEMS,
     add_class_problem,
 )
 from stream_pegasos.engine.pure.dense import DenseBlock
-from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, has_column_each
-from stream_pegasos.engine.pure.half_life import OF_STEADY, aged, gained, steady_before
-from stream_pegasos.engine.pure.mistakes import COUNTS, MOST_NEWEST
-from stream_pegasos.engine.pure.pegasos import OF_BUFFER
+from stream_pegasos.engine.pure.half_life import aged, gained, steady_before
+from stream_pegasos.engine.pure.mistakes import MOST_NEWEST
 from stream_pegasos.engine.records import LARGEST_SINGLE
 
-__all__ = [
-    "COUNTS_OF_FEATURE",
-    "is_changed",
-    "merged_adaptive",
-    "merged_newest",
-    "merged_pegasos",
-    "mirrored",
-    "n_classes_learned",
-]
+__all__ = ["is_changed", "merged_adaptive", "merged_newest", "merged_pegasos", "n_classes_learned"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -58,43 +46,21 @@ OCCURRENCES = 500.0
 SMOOTHING = 0.1  # added to the occurrences with the label, and to those without
 # Evidence that aged down to 0 in single precision still existed. It counts less than any evidence that is left.
 LEAST_EVIDENCE = 1e-60
-COUNTS_OF_FEATURE = ("counts", "positives", "negatives")  # a state has some of these
-# Values that rest on evidence, and the names of that evidence. Without names, it is the number of examples.
-RESTING = {
-    "intercept": (),
-    "intercepts": (),
-    "log_ratios": COUNTS_OF_FEATURE,
-    "intercept_log_ratio": ("n_positives", "n_negatives"),
-    "offsets": (),
-    "offset_squares": (),
-}
-
-# Values that change their sign, and pairs that change places, if the two classes in one column exchange their numbers.
-SIGNED = ("values", "log_ratios", "intercept", "intercept_log_ratio", "vector_weights", "sums", "buffer_values")
-OF_EITHER = (("positives", "negatives"), ("n_positives", "n_negatives"), COUNTS[:2], COUNTS[2:])
-
-
-def mirrored(state: State) -> State:
-    """The state of a learner of two classes in one column, as if it had met the classes in the other order."""
-    new_state = dict(state)
-    for name in ("coefficients",) if "coefficients" in state else {*SIGNED} & state.keys():
-        new_state[name] = 0.0 - state[name]  # no −0
-    for first, second in OF_EITHER:
-        if first in state:
-            new_state[first], new_state[second] = state[second], state[first]
-    return new_state
 
 
 class Entries:
     """All `n` entries of one dimension. `places` gives the places of the base's entries among them, then of each
-    part's.
+    part's. How the values of a field become one, its `merges` says.
 
     Evidence ages as if the examples of all parts had come evenly mixed; with a `half_life` of 0 it does not age. An
     example that is learned now counts 1.
     """
 
-    def __init__(self, states: Sequence[State], half_life: float, places: Sequence[Places], n: int) -> None:
+    def __init__(
+        self, declaration: Declaration, states: Sequence[State], half_life: float, places: Sequence[Places], n: int
+    ) -> None:
         self._states, self._places, self._n = states, places, n
+        self._fields = declaration.fields
         self.n_learned = np.array([state["n_iterations"] - states[0]["n_iterations"] for state in states[1:]])
         of_parts = [
             aged(half_life, more, steady_before(part, more))
@@ -107,29 +73,39 @@ class Entries:
         self._mixed = mean_of_all / mean_kept
         self._evidence: dict[str, tuple[Floats, list[Floats]]] = {}  # a cache, by name
 
-    def has(self, name: str) -> bool:
-        return name in self._states[0]
-
     def occurrences(self) -> list[Floats]:
         """The number of occurrences of each feature in the examples of each part."""
-        counts = [self.evidence(name)[1] for name in COUNTS_OF_FEATURE if self.has(name)]
+        counts = [self.evidence(field.name)[1] for field in self._fields if field.counts_features]
         return [np.sum(of_part, axis=0) for of_part in zip(*counts, strict=True)]
 
-    def merged(self, names: Sequence[str], smoothing: float = 0.0) -> State:
-        """The merged entries under these names. With `smoothing`, the log-ratio of two counts is computed from the
-        merged counts where several parts added evidence.
+    def merged(self, *shape: str, smoothing: float = 0.0) -> State:
+        """The merged entries of the fields with these dimensions that are a sum, or rest on evidence. With `smoothing`,
+        the log-ratio of two counts is computed from the merged counts where several parts added evidence.
         """
-        of_all = {name: self.evidence(name) for name in names if name not in RESTING}
-        new_state: State = {name: total for name, (total, _) in of_all.items()}
-        for name in RESTING.keys() & names:
-            counts = [of for of in RESTING[name] if of in of_all]
-            added = [sum(of_part) for of_part in zip(*(of_all[of][1] for of in counts), strict=True)]
+        new_state: State = {}
+        fields = [field for field in self._fields if field.shape == shape]
+        for field in [field for field in fields if field.merges == "sum"]:
+            new_state[field.name] = self.evidence(field.name)[0] if field.ages else self._added(field)
+        for field in [field for field in fields if field.merges == "evidence"]:
+            name = field.name
+            added = [sum(of) for of in zip(*(self.evidence(of)[1] for of in field.evidence), strict=True)]
             new_state[name] = self.moved(name, added or list(self.n_learned))
-            if smoothing and len(counts) == 2:
-                positives, negatives = (new_state[of] + smoothing for of in counts)
+            if smoothing and len(field.evidence) == 2:
+                positives, negatives = (new_state[of] + smoothing for of in field.evidence)
                 in_several = self._sum([array > 0.0 for array in added]) > 1.0
                 new_state[name] = np.where(in_several, np.log(positives / negatives), new_state[name])
+            if not field.signed:
+                new_state[name] = np.maximum(new_state[name], 0.0)  # rounding may go below
         return {name: value if np.ndim(self._states[0][name]) else value.item() for name, value in new_state.items()}
+
+    def _added(self, field: Field) -> NDArray[Any]:
+        """What the base had and what each part added, of numbers that do not age."""
+        before, changes = np.zeros((2, self._n), np.int64 if field.of_type is int else np.float64)
+        before[self._places[0]] = self._states[0][field.name]
+        for part, at in zip(self._states[1:], self._places[1:], strict=True):
+            changes[at] += part[field.name] - before[at]
+        total: NDArray[Any] = before + changes
+        return total if field.signed else np.maximum(total, 0)
 
     def evidence(self, name: str) -> tuple[Floats, list[Floats]]:
         """The evidence of all parts together, and the evidence that each part added."""
@@ -202,6 +178,7 @@ def union(of_states: Sequence[Places]) -> tuple[Places, list[Places]]:
 
 
 def merged_adaptive(
+    declaration: Declaration,
     states: Sequence[State],
     half_life: float,
     smoothing: float,
@@ -216,52 +193,51 @@ def merged_adaptive(
     keys, places = union([state["keys"] for state in states])
 
     def entries(places: Sequence[Places], n: int) -> Entries:
-        return Entries(states, half_life, places, n)
+        return Entries(declaration, states, half_life, places, n)
 
     features, single = entries(places, len(keys)), entries([np.zeros(1, np.int64)] * len(states), 1)
     n_learned = single.n_learned
-    new_state = {"keys": keys, "evidence": 1.0, "n_iterations": states[0]["n_iterations"] + int(n_learned.sum())}
-    new_state |= merged_calibration(states, n_learned)
-    new_state |= merged_steadiness(states, n_learned)
+    new_state = {"keys": keys, declaration.evidence: 1.0}
+    new_state |= merged_means(declaration, states, n_learned)
     new_state |= merged_dense(states, reduction, numbers, n_classes, single.kept, single.kept_of_all)
+    new_state |= merged_counts_of_newest(declaration, states)
+    new_state |= single.merged(smoothing=smoothing) | features.merged(FEATURES, smoothing=smoothing)
     if reduction == "two":
-        for total, counts in zip(COUNTS[:2], COUNTS[2:], strict=True):
-            new_state |= merged_newest(states, total, counts, MOST_NEWEST)
-        new_state |= features.merged(OF_FEATURE[1:], smoothing) | single.merged(OF_INTERCEPT, smoothing)
         positives = features.evidence("positives")[1]
         return new_state | {"values": merged_weights(features, features.occurrences(), positives, n_learned.sum())}
     pairs, of_counts, weight_places = collect_pairs(states, places, numbers, n_classes, reduction in OF_ONE_WEIGHT)
     feature, column = np.divmod(pairs, max(n_classes, 1))
     new_state |= {"n_taught": np.bincount(feature, minlength=len(keys)), "taught_columns": column}
-    new_state |= features.merged(("counts", "log_ratios")) | single.merged(("n_examples",))
-    new_state["log_ratios"] = np.maximum(new_state["log_ratios"], 0.0)  # rounding may go below
     taught, weights = entries(of_counts, len(pairs)), entries(weight_places, len(pairs))
-    new_state |= taught.merged(("taught_counts",)) | weights.merged(("gradient_squares",))
+    new_state |= taught.merged(TAUGHT) | {"gradient_squares": weights.evidence("gradient_squares")[0]}
     is_shared = reduction in OF_ONE_WEIGHT
     occurrences = [np.repeat(n, state["n_taught"]) for n, state in zip(features.occurrences(), states[1:], strict=True)]
     n_held = None if is_shared else taught.evidence("taught_counts")[1]
     new_state["values"] = merged_weights(
         weights, occurrences, n_held, n_learned.sum() * (1 if is_shared else n_classes)
     )
-    new_state |= entries(numbers, n_classes).merged(("class_counts",))
+    new_state |= entries(numbers, n_classes).merged(COLUMNS)
     if reduction != "ordinal":
-        return new_state | entries(numbers, n_classes).merged(OF_PROBLEM)
+        return new_state
     problems = [ordered_problems(state, of, order.tolist()) for state, of in zip(states, numbers, strict=True)]
     n = len(problems[0]["intercepts"])
-    return (
-        new_state | {"order": order} | Entries(problems, half_life, [np.arange(n)] * len(states), n).merged(OF_PROBLEM)
-    )
+    between = Entries(declaration, problems, half_life, [np.arange(n)] * len(states), n)
+    return new_state | {"order": order} | between.merged(THRESHOLDS)
 
 
-def n_classes_learned(states: Sequence[State], half_life: float) -> list[int]:
+def n_classes_learned(declaration: Declaration, states: Sequence[State], half_life: float) -> list[int]:
     """The number of classes in the examples that each part learned."""
-    if "class_counts" not in states[0]:
-        single = Entries(states, half_life, [np.zeros(1, np.int64)] * len(states), 1)
+
+    def entries(places: Sequence[Places], n: int) -> Entries:
+        return Entries(declaration, states, half_life, places, n)
+
+    if not declaration.names(COLUMNS):
+        single = entries([np.zeros(1, np.int64)] * len(states), 1)
         added = [single.evidence(name)[1] for name in ("n_positives", "n_negatives")]
         return [sum(bool(of[0] > 0.0) for of in of_part) for of_part in zip(*added, strict=True)]
     n = max(len(state["class_counts"]) for state in states)
     places = [np.arange(len(state["class_counts"])) for state in states]
-    return [int((of > 0.0).sum()) for of in Entries(states, half_life, places, n).evidence("class_counts")[1]]
+    return [int((of > 0.0).sum()) for of in entries(places, n).evidence("class_counts")[1]]
 
 
 def collect_pairs(
@@ -282,46 +258,33 @@ def ordered_problems(state: State, of: Places, order: list[int]) -> State:
     """A state with the problems between all ordered classes. A problem that the state does not have is a copy of its
     neighbour.
     """
-    problems, labels_met = np.array([state[name] for name in OF_PROBLEM]), of[state["order"]].tolist()
+    problems, labels_met = np.array([state[name] for name in PROBLEMS]), of[state["order"]].tolist()
     for number in order:
         if number not in labels_met:
             problems = add_class_problem(problems, labels_met, order, number)
-    return state | dict(zip(OF_PROBLEM, problems, strict=True))
+    return state | dict(zip(PROBLEMS, problems, strict=True))
 
 
-def is_changed(base: State, part: State, half_life: float) -> NDArray[np.bool_]:
+def is_changed(declaration: Declaration, base: State, part: State, half_life: float) -> NDArray[np.bool_]:
     """A mask of the features of a part of an `AdaptiveLearner` that differ from the base: by their evidence or, if that
     has aged down to 0, by their ratios and weights.
     """
     keys, places = union([base["keys"], part["keys"]])
-    features = Entries([base, part], half_life, places, len(keys))
+    features = Entries(declaration, [base, part], half_life, places, len(keys))
     (occurrences,) = features.occurrences()
     known_values = np.full((len(keys), 2), np.nan)
-    known_values[places[0]] = ratios_and_weights(base)
-    return np.asarray((occurrences > 0.0) | (ratios_and_weights(part) != known_values[places[1]]).any(axis=1))
+    known_values[places[0]] = ratios_and_weights(declaration, base)
+    return np.asarray(
+        (occurrences > 0.0) | (ratios_and_weights(declaration, part) != known_values[places[1]]).any(axis=1)
+    )
 
 
-def ratios_and_weights(state: State) -> Floats:
+def ratios_and_weights(declaration: Declaration, state: State) -> Floats:
     """The log-ratio of each feature, and the sum of its weights."""
     n, weights = len(state["keys"]), state["values"]
-    if "n_taught" in state:
+    if declaration.names(TAUGHT):
         weights = np.bincount(np.repeat(np.arange(n), state["n_taught"]), weights, n)
     return np.column_stack([state["log_ratios"], weights])
-
-
-def merged_steadiness(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
-    """The merged state of a growing half-life: the number of examples without a change of the stream, and the mean
-    losses over the parts.
-    """
-    if "n_steady" not in states[0]:
-        return {}
-    (before, *after), shares = (
-        [np.array([state[name] for name in OF_STEADY]) for state in states],
-        learned_shares(n_learned),
-    )
-    new_state = dict(zip(OF_STEADY, (before + shares @ (np.array(after) - before)).tolist(), strict=True))
-    n_steady = sum(state["n_steady"] - states[0]["n_steady"] for state in states[1:])
-    return new_state | {"n_steady": max(states[0]["n_steady"] + n_steady, 0.0)}
 
 
 def learned_shares(n_learned: NDArray[np.int64]) -> Floats:
@@ -329,14 +292,21 @@ def learned_shares(n_learned: NDArray[np.int64]) -> Floats:
     return shares
 
 
-def merged_calibration(states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
-    """The merged calibration of probabilities. It moves by the mean of the parts' changes, weighted by their numbers of
-    examples.
-    """
+def merged_means(declaration: Declaration, states: Sequence[State], n_learned: NDArray[np.int64]) -> State:
+    """The merged numbers that move by the mean of the parts' changes, weighted by their numbers of examples."""
     shares = learned_shares(n_learned)
-    names = [of.name for of in CALIBRATION + (CONFIDENCE if has_column_each(states[0]) else ())]
+    names = declaration.names(merges="mean")
     before, *after = [np.array([state[name] for name in names]) for state in states]
     return dict(zip(names, (before + shares @ (after - before)).tolist(), strict=True))
+
+
+def merged_counts_of_newest(declaration: Declaration, states: Sequence[State]) -> State:
+    """The merged counts of the newest examples; there are none if each class has a column."""
+    new_state: State = {}
+    for field in declaration.fields:
+        if field.merges == "newest" and field.evidence:
+            new_state |= merged_newest(states, field.evidence[0], field.name, MOST_NEWEST)
+    return new_state
 
 
 def merged_newest(states: Sequence[State], total: str, counts: str, most: float) -> State:
@@ -402,7 +372,9 @@ def block_sums(block: DenseBlock, of: Places, like: DenseBlock) -> tuple[Floats,
     return precision - np.eye(len(precision)), weights @ precision, counts, n, (n + 1.0) * block.mean
 
 
-def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined: bool) -> State:
+def merged_pegasos(
+    declaration: Declaration, states: Sequence[State], numbers: Sequence[Places], is_joined: bool
+) -> State:
     """The merged state of `PegasosLearner`s, the base's state first. w moves by the mean of the parts' changes,
     weighted by their steps, so it stays in the ball. The sums of an average add up. If `is_joined`, all columns are one
     w.
@@ -411,9 +383,10 @@ def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined
     n_columns = 1 + max(int(of.max(initial=-1)) for of in numbers)
     weights, sums = np.zeros((2, len(states), len(keys), n_columns))
     n, n_averaged = np.zeros((2, len(states), n_columns))
+    is_averaged = "sums" in {field.name for field in declaration.fields}
     for i, (state, at, of) in enumerate(zip(states, places, numbers, strict=True)):
         weights[i][np.ix_(at, of)], n[i, of] = state["values"] * state["scale"], state["n_iterations"]
-        if "sums" in state:
+        if is_averaged:
             sums[i][np.ix_(at, of)] = state["values"] * state["sums_scale"] - state["sums"]
             n_averaged[i, of] = state["sums_weight"]
     if is_joined:  # even if a class came late
@@ -422,10 +395,10 @@ def merged_pegasos(states: Sequence[State], numbers: Sequence[Places], is_joined
     shares = steps / np.maximum(steps.sum(axis=0), 1.0)
     merged = weights[0] + ((weights[1:] - weights[0]) * shares[:, np.newaxis]).sum(axis=0)
     sums, n, n_averaged = (of[0] + (of[1:] - of[0]).sum(axis=0) for of in (sums, n, n_averaged))
-    new_state = states[0] | {name: states[0][name][:0] for name in OF_BUFFER}
-    new_state |= merged_calibration(states, steps.max(axis=1, initial=0.0))
+    new_state = states[0] | {name: states[0][name][:0] for name in declaration.names(BUFFERED)}
+    new_state |= merged_means(declaration, states, steps.max(axis=1, initial=0.0))
     new_state |= {"keys": keys, "values": merged, "scale": np.ones(n_columns), "squares": (merged * merged).sum(axis=0)}
     new_state |= {"n_iterations": n.astype(np.int64), "n_buffered": np.zeros(n_columns, np.int64)}
-    if "sums" in new_state:
+    if is_averaged:
         new_state |= {"sums": -sums, "sums_scale": np.zeros(n_columns), "sums_weight": n_averaged}
     return new_state

@@ -9,31 +9,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.engine.pure.adaptive_state import OF_FEATURE, OF_PROBLEM
+from stream_pegasos.engine.feature_schema import AGE_BITS, OF_EITHER, OF_PAIR, OF_SEVERAL
+from stream_pegasos.engine.pure.adaptive_state import PROBLEMS
+from stream_pegasos.engine.pure.pegasos import OF_AVERAGE, OF_WEIGHTS, STEPS
 
 SINGLE, DOUBLE, COUNT, POSITION = np.float32, np.float64, np.int64, np.uint32
-
 # Adaptive: a feature of two classes; a feature of several, whose columns are stored apart, one array after another; the
 # record of a problem. The age is the unit of the evidence.
-PAIR = np.dtype([("hash", np.uint64), *((name, SINGLE) for name in OF_FEATURE), ("age", np.uint32)])
-OF_SEVERAL = ("log_ratios", "counts")
-OF_FEATURES = (*OF_FEATURE, *OF_SEVERAL)
+EITHER = [(field.name, SINGLE) for field in OF_EITHER]
+PAIR = np.dtype(
+    [
+        ("hash", np.uint64),
+        *((field.name, SINGLE) for field in OF_PAIR if field not in OF_EITHER),
+        ("age", np.uint32),
+        *EITHER,
+    ],
+    align=True,
+)
 SEVERAL = np.dtype(
     [
         ("hash", np.uint64),
         ("begin", POSITION),
-        *((name, SINGLE) for name in OF_SEVERAL),
+        *((field.name, SINGLE) for field in OF_SEVERAL if field not in OF_EITHER),
         *((name, np.uint32) for name in ("age", "n", "layout")),
-    ]
+        *EITHER,
+    ],
+    align=True,
 )
-PROBLEM = np.dtype([(name, DOUBLE) for name in OF_PROBLEM])
+NUMBERS = {field.name: field for field in OF_PAIR + OF_SEVERAL}  # of a feature
+PROBLEM = np.dtype([(name, DOUBLE) for name in PROBLEMS])
+# What `records.h` must have been written from.
+LAYOUTS = tuple(field.record for field in OF_PAIR), tuple(field.record for field in OF_SEVERAL)
 
 # Pegasos: the record of a column, its steps, and the buffer for the next one.
-OF_WEIGHTS = ("scale", "squares", "sums_scale", "sums_weight")
-WEIGHTS_COLUMN = np.dtype([(name, DOUBLE) for name in OF_WEIGHTS])
-STEPS = np.dtype(
-    [*((name, COUNT) for name in ("n_iterations", "n_buffered", "batch_size")), ("due", np.intc)], align=True
-)
+WEIGHTS_COLUMN = np.dtype([(field.name, DOUBLE) for field in OF_WEIGHTS + OF_AVERAGE])
+STEPS_OF_COLUMN = np.dtype([*((name, COUNT) for name in (*STEPS, "batch_size")), ("due", np.intc)], align=True)
 BUFFERED = np.dtype([("hash", np.uint64), ("buffer_values", DOUBLE), ("buffer_columns", COUNT)])
 
 SMALLEST_SINGLE, LARGEST_SINGLE = 2.0**-126, 2.0**127  # numbers outside become 0, or the largest
@@ -50,12 +60,18 @@ def as_singles(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     return within.astype(SINGLE)
 
 
-def read_numbers(records: NDArray[np.void], age: int, year: int) -> dict[str, NDArray[np.float32]]:
-    """The numbers of adaptive features, with the evidence in the unit of this age; a year has this many bits."""
-    numbers = {name: records[name].copy() for name in OF_FEATURES if name in (records.dtype.names or ())}
+def names_in(dtype: np.dtype[Any]) -> list[str]:
+    """The names of the numbers in the record of an adaptive feature."""
+    return [name for name in dtype.names or () if name in NUMBERS]
+
+
+def read_numbers(records: NDArray[np.void], age: int) -> dict[str, NDArray[np.float32]]:
+    """The numbers of adaptive features, with the evidence in the unit of this age."""
+    numbers = {name: records[name].copy() for name in names_in(records.dtype)}
     if (records["age"] != age).any():
         years = np.minimum(age - records["age"], 16)
-        factors = np.where(years < 16, np.ldexp(1.0, -year * years.astype(np.int32)), 0.0)
-        for name in numbers.keys() - {"values", "log_ratios"}:
-            numbers[name] = as_singles(numbers[name] * factors)
+        factors = np.where(years < 16, np.ldexp(1.0, -AGE_BITS * years.astype(np.int32)), 0.0)
+        for name in numbers:
+            if NUMBERS[name].ages:
+                numbers[name] = as_singles(numbers[name] * factors)
     return numbers

@@ -39,7 +39,8 @@ class Classifier(Model):
     @property
     def inner(self) -> Classifier:
         """The classifier inside this one, which has its rule and options; else this one itself."""
-        return self
+        inner: Classifier = vars(self).get("classifier", self)
+        return inner
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for a pickle or a copy. A trainer that has learned nothing is composed again."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from stream_pegasos.common.packing import pack, parameter_names, unpack, unpack_parameters
 from stream_pegasos.common.state import State
-from stream_pegasos.engine.merging import mirrored
-from stream_pegasos.engine.pure.driver import has_column_each
+from stream_pegasos.engine.pure.adaptive_state import OF_TWO_CLASSES
+from stream_pegasos.engine.pure.driver import CONFIDENCE
+from stream_pegasos.engine.pure.pegasos import declared
 from stream_pegasos.features.base import Features
 from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED
 from stream_pegasos.learners.feature_scaler import IDLE, Scaling
@@ -27,12 +28,15 @@ __all__ = [
     "as_now",
     "check_kind",
     "default_parameters",
+    "mirrored",
     "monitor_now",
     "name_spaces",
     "score_now",
     "take_attributes",
 ]
 
+# The rules of two classes in one column.
+RULES = declared(1, False, "two"), declared(1, True, "two"), OF_TWO_CLASSES
 # Attributes of policies, by their names when they were attributes of the model.
 OF_POLICY = {"decisions": "decisions", "f1": "f1", "conformal": "conformal", "of_others": "default"}
 
@@ -62,7 +66,7 @@ def as_now(values: Mapping[str, Any], state: State, has_sets: bool) -> tuple[dic
     """The values and the state of a learner. `has_sets`: an example may have several labels."""
     labels, new_values, nothing = values["labels"], dict(values), pack(None)
     new_values["parameters"] = drop_removed_parameters(values["parameters"])
-    if isinstance(labels, list) and has_column_each(state):
+    if isinstance(labels, list) and CONFIDENCE[0].name in state:
         new_values["labels"] = {"known": labels, "positive": nothing}
     elif "negative" in labels:
         labels_met = (
@@ -124,6 +128,14 @@ def monitor_now(state: Mapping[str, Any]) -> dict[str, Any]:
         points = np.array(curve, float).reshape(-1, len(CURVES[kind]))
         curve = dict(zip(CURVES[kind], points.T.tolist(), strict=True))
     return {**state, "curve": curve}
+
+
+def mirrored(state: State) -> State:
+    """The state of a learner of two classes in one column, as if it had met the classes in the other order."""
+    if "coefficients" in state:  # of support vectors
+        return state | {"coefficients": 0.0 - state["coefficients"]}
+    rule = next((rule for rule in reversed(RULES) if rule.is_complete(state)), None)
+    return state if rule is None else rule.mirrored(state)  # a state of no rule is refused later
 
 
 def drop_removed_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -12,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.packing import pack
-from stream_pegasos.common.state import Declaration, State
+from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, Vocabulary
-from stream_pegasos.engine.merging import COUNTS_OF_FEATURE
 from stream_pegasos.engine.pure.half_life import aged, gained, steady_before
 from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
 
@@ -26,7 +24,6 @@ __all__ = [
     "drop_column",
     "drop_forgotten_names",
     "most_important",
-    "selected",
 ]
 
 L = TypeVar("L", bound=Learner)
@@ -94,8 +91,8 @@ class Forgetting:
             n_kept = len(state["keys"]) - len(learner) + max(1, most * 3 // 4)
             importance = self.importance(learner, state)
             mask = most_important(importance, state["keys"], vocabulary.names, n_kept)
-            recency = self.next_recency(state, importance, mask)
-            state = selected(learner.declaration, state, mask)
+            recency = self.next_recency(learner, state, importance, mask)
+            state = learner.declaration.selected(state, mask)
         self._replace(learner, vocabulary, before, state, recency)
 
     def forget_names(self, learner: Learner, vocabulary: Vocabulary) -> None:
@@ -119,7 +116,9 @@ class Forgetting:
         """The importance of each feature in a state. The least important are forgotten first."""
         raise NotImplementedError
 
-    def next_recency(self, state: State, importance: NDArray[np.float64], mask: NDArray[np.bool_]) -> Recency:
+    def next_recency(
+        self, learner: Learner, state: State, importance: NDArray[np.float64], mask: NDArray[np.bool_]
+    ) -> Recency:
         """The `Recency` of the kept features, for the next forgetting."""
         return self.recency
 
@@ -139,17 +138,15 @@ class UseForgetting(Forgetting):
     def importance(self, learner: Learner, state: State) -> NDArray[np.float64]:
         n = state["n_iterations"] - self.recency.n_iterations
         share, _ = aged(learner.parameters["half_life"], n, steady_before({**state}, n))
-        return self.recency.scores_now(counts_now(state), share)
+        return self.recency.scores_now(learner.declaration.occurrences(state), share)
 
-    def next_recency(self, state: State, importance: NDArray[np.float64], mask: NDArray[np.bool_]) -> Recency:
-        counts, scores = (column[mask].astype(np.float32) for column in (counts_now(state), importance))
+    def next_recency(
+        self, learner: Learner, state: State, importance: NDArray[np.float64], mask: NDArray[np.bool_]
+    ) -> Recency:
+        counts, scores = (
+            column[mask].astype(np.float32) for column in (learner.declaration.occurrences(state), importance)
+        )
         return Recency(counts, scores, state["n_iterations"])
-
-
-def counts_now(state: State) -> NDArray[np.float64]:
-    """The number of occurrences of each feature, in units of an example now."""
-    counts = np.sum([state[name] for name in COUNTS_OF_FEATURE if name in state], axis=0, dtype=float)
-    return np.asarray(counts / float(state["evidence"]))
 
 
 def most_important(
@@ -168,13 +165,6 @@ def most_important(
     equal = equal[np.argsort(ranks)]
     mask[equal[: n - mask.sum()]] = True
     return mask
-
-
-def selected(declaration: Declaration, state: State, mask: NDArray[np.bool_]) -> State:
-    new_state = declaration.selected(state, mask)
-    if "squares" in new_state:
-        new_state["squares"] = np.array([math.fsum(column) for column in (new_state["values"] ** 2).T.tolist()])
-    return new_state
 
 
 def name_hash(name: object) -> int:
@@ -215,6 +205,6 @@ def drop_column(learner: L, column: int) -> L:
     new_learner.flush()
     is_last, state = new_learner.n_columns == 1, new_learner.declaration.drop_column(new_learner.get_state(), column)
     if is_last:  # without classes, features are of no use
-        state = selected(new_learner.declaration, state, np.zeros(len(state["keys"]), bool))
+        state = new_learner.declaration.selected(state, np.zeros(len(state["keys"]), bool))
     new_learner.set_state(state)
     return new_learner

@@ -22,7 +22,7 @@ from stream_pegasos.common.checks import (
 )
 from stream_pegasos.common.state import Declaration, Field, State, count, keys
 from stream_pegasos.engine import Encoder, Vocabulary
-from stream_pegasos.engine.pure.adaptive_state import LARGEST_COEFFICIENT
+from stream_pegasos.engine.feature_schema import LARGEST_COEFFICIENT
 from stream_pegasos.engine.pure.driver import (
     CALIBRATION,
     LARGEST_CALIBRATION_WEIGHT,

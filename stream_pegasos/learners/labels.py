@@ -20,7 +20,7 @@ from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, probabilities_many, probabilities_one, target_array
-from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain, has_column_each
+from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain
 from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.explanations import Columns, first_against_second
 from stream_pegasos.learners.label_meaning import (
@@ -31,7 +31,7 @@ from stream_pegasos.learners.label_meaning import (
     read_truth,
     written_like,
 )
-from stream_pegasos.learners.predictions import RawScores, largest
+from stream_pegasos.learners.predictions import Predictions, RawScores, largest
 from stream_pegasos.learners.probabilities import (
     Floats,
     NumberLearned,
@@ -178,28 +178,26 @@ class Labels:
     def has_two(self) -> bool:
         return len(self.known) > 1
 
-    def rows_unseen(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
-        """The number of examples that are predicted before the first class is learned, and before the second is. Then
-        examples with these targets among `labels` are learned.
+    def mask_rows(self, raw: RawScores, labels: Labels, targets: Floats, weights: Floats | None) -> RawScores:
+        """The scores of examples with these targets among `labels`, which were learned one after the other, with −inf
+        for each of the first two classes before it came: the column that they share does not tell.
         """
         n_known = len(self.known)
         if n_known > 1:
-            return 0, 0
+            return raw
         learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
         first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
         if not n_known and first <= len(targets):  # a truth value makes its opposite known
             known_then = self.add_labels([labels.label_from_target(targets[first - 1])]).known
             second = first if len(known_then) > 1 else second
-        return 0 if n_known else first, second
+        raw.margins[: 0 if n_known else first, :1] = -np.inf
+        raw.margins[:second, 1:2] = -np.inf
+        return raw
 
     def mask_unseen(self, raw: RawScores) -> RawScores:
         """The scores, with −inf for each of the first two classes that has not come."""
-        n, n_known = len(raw.margins), len(self.known)
-        return raw if n_known > 1 else raw.mask_rows((n * (n_known < 1), n))
-
-    def can_be_wrong(self, raw: RawScores) -> bool:
-        """Whether the prediction for a single row had two classes to choose from."""
-        return bool(np.isfinite(raw.margins[0]).sum() > 1)
+        raw.margins[:, len(self.known) : 2] = -np.inf
+        return raw
 
     def begin_alone(self, targets: Iterable[float], n_before: int) -> Self:
         """The labels, with a note of when a label other than the first truth value came among learned examples."""
@@ -338,6 +336,16 @@ class Labels:
         lead = (margins[1] - margins[0]) / 2.0 if len(margins) == 2 else -margins[0] if len(margins) else 0.0
         return float(lead) if self.positive else 0.0 - float(lead)
 
+    def make_predictions(self, raw: RawScores, n_learned: NumberLearned, limited: Mapping[Label, float]) -> Predictions:
+        return Predictions(
+            self.scores_many(raw.margins),
+            lambda: self.labels_many(raw.margins, raw.decided),
+            lambda: self.probabilities_many(raw.margins, raw.calibrated, n_learned),
+            limited,
+            self.pair,
+            self.show_sets(raw.members, raw.margins),
+        )
+
     # Numbers of classes as the user sees them.
 
     def show_weights(self, numbers: Floats) -> Floats:
@@ -373,7 +381,7 @@ class Labels:
 
     def restore(self, state: Mapping[str, Any], learner_state: State, learner: Learner) -> int:
         """Restore from a file, and give a learner the columns that its state needs. Return their number."""
-        has_columns = has_column_each(learner_state)
+        has_columns = learner.has_columns_in(learner_state)
         if has_columns:
             learner.grow()
             self.names_opposite = False

@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters
-from stream_pegasos.common.state import State, in_double
+from stream_pegasos.common.state import BUFFERED, Declaration, State, in_double
 from stream_pegasos.engine import Vocabulary
 from stream_pegasos.engine.merging import (
     is_changed,
     merged_adaptive,
     merged_pegasos,
-    mirrored,
     n_classes_learned,
 )
-from stream_pegasos.engine.pure.adaptive_state import declared
-from stream_pegasos.engine.pure.driver import has_column_each
 from stream_pegasos.engine.pure.weights import FIRST_NAME
 from stream_pegasos.features.base import FeatureUnion
 from stream_pegasos.learners.classifier import Classifier
@@ -140,11 +137,13 @@ def drop_unchanged(base: Model, part: Model) -> None:
     """Drop all entries of a part that are the same in the base, so that little is sent. The part is then for
     `merge_into`, or for `merge` with others.
     """
-    core = part.trainer
-    before, after = base.trainer.learner.get_state(), core.learner.get_state()
-    if not core.vocabulary.names and "evidence" in after and has_column_each(before) == has_column_each(after):
+    old, core = base.trainer, part.trainer
+    before, after, declaration = old.learner.get_state(), core.learner.get_state(), core.learner.declaration
+    is_alike = old.learner.has_class_columns == core.learner.has_class_columns
+    if not core.vocabulary.names and declaration.evidence and is_alike:
         half_life = core.learner.parameters["half_life"]
-        keep_features(core, after, is_changed(in_double(before), in_double(after), half_life))
+        mask = is_changed(declaration, in_double(before), in_double(after), half_life)
+        core.learner.set_state(declaration.selected(after, mask))
 
 
 def merge_changes(base: Model, parts: Sequence[Model]) -> None:
@@ -152,14 +151,9 @@ def merge_changes(base: Model, parts: Sequence[Model]) -> None:
     keys = [part.trainer.learner.get_state()["keys"] for part in parts]
     merge_into(base, parts)
     core = base.trainer
-    state = core.learner.get_state()
-    if not core.vocabulary.names and "evidence" in state:
-        keep_features(core, state, np.isin(state["keys"], np.concatenate(keys)))
-
-
-def keep_features(core: Trainer, state: State, mask: NDArray[np.bool_]) -> None:
-    declaration = declared("ovr" if has_column_each(state) else "two", "n_steady" in state)
-    core.learner.set_state(declaration.selected(state, mask))
+    state, declaration = core.learner.get_state(), core.learner.declaration
+    if not core.vocabulary.names and declaration.evidence:
+        core.learner.set_state(declaration.selected(state, np.isin(state["keys"], np.concatenate(keys))))
 
 
 def take_parts(cores: Sequence[Trainer]) -> None:
@@ -167,17 +161,18 @@ def take_parts(cores: Sequence[Trainer]) -> None:
     base = cores[0]
     numbers = share_labels(cores)
     base.policy.merge([core.policy for core in cores[1:]])
-    states, parameters = core_states(cores), base.learner.parameters
+    states, parameters, declaration = core_states(cores), base.learner.parameters, base.learner.declaration
     reduction = parameters["reduction"]
-    if "evidence" in states[0]:
+    if declaration.evidence:
         half_life, smoothing = parameters["half_life"], parameters["smoothing"]
-        reduction = "ovr" if reduction == "two" and has_column_each(states[0]) else reduction
+        reduction = "ovr" if reduction == "two" and base.learner.has_class_columns else reduction
         if reduction != "multilabel":
-            warn_of_sorted_parts(states, half_life)
+            warn_of_sorted_parts(declaration, states, half_life)
         order = base.labels.order if isinstance(base.labels, OrderedLabels) else np.zeros(0, np.int64)
-        base.learner.set_state(merged_adaptive(states, half_life, smoothing, reduction, numbers, order))
+        new_state = merged_adaptive(declaration, states, half_life, smoothing, reduction, numbers, order)
     else:
-        base.learner.set_state(merged_pegasos(states, numbers, reduction == "crammer_singer"))
+        new_state = merged_pegasos(declaration, states, numbers, reduction == "crammer_singer")
+    base.learner.set_state(new_state)
     base.forgetting.recency = Recency()  # because features have a new order
     scalers = [core.scaler for core in cores]
     known_scalers = [scaler for scaler in scalers if scaler is not None]
@@ -187,10 +182,10 @@ def take_parts(cores: Sequence[Trainer]) -> None:
     base.class_weights.counts = sum((of_part - before for of_part in after), before)
 
 
-def warn_of_sorted_parts(states: Sequence[State], half_life: float) -> None:
+def warn_of_sorted_parts(declaration: Declaration, states: Sequence[State], half_life: float) -> None:
     """Warn if parts with a single class each have most of the examples."""
     n_learned = [state["n_iterations"] - states[0]["n_iterations"] for state in states[1:]]
-    n_classes = n_classes_learned(states, half_life)
+    n_classes = n_classes_learned(declaration, states, half_life)
     one_sided = [n for n, of in zip(n_learned, n_classes, strict=True) if of < 2 and n >= FEW_EXAMPLES]
     if len(one_sided) > 1 and sum(one_sided) > sum(n_learned) / 2:
         warnings.warn(
@@ -208,7 +203,7 @@ def check_parts(models: Sequence[Model]) -> None:
     for model in models:
         core = classifier_part(model)
         kind, features = type(core).__name__, model.features if isinstance(model, TextClassifier) else None
-        if kind not in MERGEABLE:
+        if kind not in MERGEABLE or not core.trainer.learner.declaration.can_be_merged:
             raise TypeError(f"a model of {kind} cannot be merged; {', '.join(MERGEABLE)} can")
         parameters = get_parameters(core.inner)
         if parameters.get("drift_detector") is not None:
@@ -216,10 +211,11 @@ def check_parts(models: Sequence[Model]) -> None:
         each_kind = features.parts if isinstance(features, FeatureUnion) else [features]
         kinds = [(type(part), part.described()) for part in each_kind if part is not None]
         described.append((kind, parameters, kinds))
-    base = classifier_part(models[0])
+    base = models[0]
     if len(models) == 1:
         raise ValueError("models must have at least one model to merge, got none")
-    if getattr(models[0].trainer.learner, "n_buffered", 0):
+    learner = models[0].trainer.learner
+    if learner.declaration.names(BUFFERED) and learner.get_state()["n_buffered"].any():
         raise ValueError("examples wait in the mini-batch of the base, which every part would learn: flush() it first")
     for number, (model, of) in enumerate(zip(models[1:], described[1:], strict=True), 1):
         if of != described[0]:
@@ -244,7 +240,7 @@ def share_labels(cores: Sequence[Trainer]) -> list[NDArray[np.int64]]:
         return [np.array([labels.targets[label] for label in of.known], np.int64) for of in own]
     for core, of in zip(cores, own, strict=True):
         if any(labels.targets[label] != number for label, number in of.targets.items()):
-            core.learner.set_state(mirrored(core.learner.get_state()))
+            core.learner.set_state(core.learner.declaration.mirrored(core.learner.get_state()))
     return [np.arange(1)] * len(cores)
 
 

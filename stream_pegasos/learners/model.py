@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,12 @@ PUBLIC = {
     *("parts", "save", "load", "clone", "mutate", "lock", "coverage", "predict_set_one"),
 }
 MOST_THREADS = 1 << 20  # no machine has more processors
+
+
+class HasParameters(Protocol):
+    """A classifier that takes over parameters which its trainer has taken already."""
+
+    def take_parameters(self, parameters: dict[str, Any]) -> None: ...
 
 
 class Model(OneByOne, base.Estimator):
@@ -355,11 +361,7 @@ class Model(OneByOne, base.Estimator):
                     f"{type(self.parts['classifier']).__name__} has no threshold, no limit of false positives and no "
                     "coverage; AdaptiveClassifier and MultiLabelClassifier have"
                 )
-            self.take_parameters(parameters)
-
-    def take_parameters(self, parameters: dict[str, Any]) -> None:
-        """Take over parameters that the trainer has taken already."""
-        raise NotImplementedError
+            cast(HasParameters, self.parts["classifier"]).take_parameters(parameters)
 
     def forget_class(self, label: Label) -> None:
         """Remove a class and its weights, for example after a typo. It is not predicted any more; if it comes again, it

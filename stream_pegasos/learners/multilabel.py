@@ -122,14 +122,11 @@ class LabelSets(Labels):
     def has_two(self) -> bool:
         return True  # the probability of a label does not need another label
 
-    def rows_unseen(self, labels: Labels, targets: Floats, weights: Floats | None) -> tuple[int, int]:
-        return 0, 0
+    def mask_rows(self, raw: RawScores, labels: Labels, targets: Floats, weights: Floats | None) -> RawScores:
+        return raw
 
     def mask_unseen(self, raw: RawScores) -> RawScores:
         return raw
-
-    def can_be_wrong(self, raw: RawScores) -> bool:
-        return True
 
     def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
         if label is not None:
@@ -390,10 +387,6 @@ class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: igno
         for name, option in options.items():
             if option is not None:
                 raise ValueError(f"{name} must be None, as an example may have several labels here")
-
-    @property
-    def inner(self) -> AdaptiveClassifier:
-        return self.classifier
 
     def make_trainer(self) -> Trainer:
         classifier = self.classifier

@@ -233,10 +233,6 @@ class OrdinalClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             if parameters[name] != defaults[name]:
                 raise ValueError(f"{name} must be left out, as an OrdinalClassifier does not use it")
 
-    @property
-    def inner(self) -> AdaptiveClassifier:
-        return self.classifier
-
     def make_trainer(self) -> Trainer:
         classifier = self.classifier
         return Trainer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -75,13 +76,23 @@ class Predictions:
 
     def rows(self, places: Any) -> Predictions:
         """The predictions for some of the examples."""
-        classes, probabilities = self._said
-        class_probabilities = classes, probabilities[places]
-        members = None if self.members is None else self.members[places]
-        return settled(self.scores[places], self.labels[places], class_probabilities, self.limited, self.pair, members)
+        return self._with(
+            self.scores[places],
+            self.labels[places],
+            self.probabilities[places],
+            None if self.members is None else self.members[places],
+        )
 
-    def __reduce__(self) -> Any:
-        return settled, (self.scores, self.labels, self._said, self.limited, self.pair, self.members)
+    def _with(self, scores: Floats, labels: NDArray[Any], probabilities: Floats, members: Members) -> Predictions:
+        """Predictions of the same labels for other examples."""
+        others = copy.copy(self)
+        others.scores, others.members = scores, members
+        others.__dict__ |= {"labels": labels, "_said": (self.classes, probabilities)}
+        return others
+
+    def __getstate__(self) -> dict[str, Any]:
+        labels, said = self.labels, self._said  # computed now, as no pickle holds the functions
+        return {**self.__dict__, "_find_labels": None, "_find_probabilities": None, "labels": labels, "_said": said}
 
     @cached_property
     def labels(self) -> NDArray[Any]:
@@ -142,11 +153,12 @@ def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
     first = parts[0]
     if len(parts) == 1:
         return first
-    scores = np.concatenate([part.scores for part in parts])
-    labels = np.concatenate([part.labels for part in parts])
-    probabilities = np.concatenate([part.probabilities for part in parts])
-    members = None if first.members is None else np.concatenate([part.members for part in parts])
-    return settled(scores, labels, (first.classes, probabilities), first.limited, first.pair, members)
+    return first._with(
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.probabilities for part in parts]),
+        None if first.members is None else np.concatenate([part.members for part in parts]),
+    )
 
 
 def uncertainty(predictions: Predictions) -> Floats:
@@ -190,15 +202,6 @@ class RawScores(NamedTuple):
     calibrated: Floats
     decided: Decided = None
     members: Members = None
-
-    def mask_rows(self, n_rows: tuple[int, int]) -> RawScores:
-        """The scores, with −inf in so many rows for each of the first two classes; the column that they share does not
-        tell that they had not come.
-        """
-        for number, n in enumerate(n_rows):
-            if n > 0:
-                self.margins[:n, number : number + 1] = -np.inf
-        return self
 
 
 class PartlyLearnedError(RuntimeError):

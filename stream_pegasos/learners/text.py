@@ -275,9 +275,6 @@ class TextClassifier(ModelOfAnyKind):
         if self.names is None:
             self.names = FeatureNames()
 
-    def take_parameters(self, parameters: dict[str, Any]) -> None:
-        self.classifier.take_parameters(parameters)
-
     def _name_features(self, examples: Examples, n_learned: int) -> None:
         if self.names is not None and n_learned:
             teaching = self.trainer.class_weights.teaching(examples.labels, examples.weights)

@@ -207,15 +207,8 @@ class Trainer:
 
     def make_predictions(self, raw: RawScores, n_learned: NumberLearned | None = None) -> Predictions:
         """The predictions from raw scores. `n_learned` is the number of examples learned before each of them."""
-        labels, n_learned = self.labels, self.learner.n_learned if n_learned is None else n_learned
-        return Predictions(
-            labels.scores_many(raw.margins),
-            lambda: labels.labels_many(raw.margins, raw.decided),
-            lambda: labels.probabilities_many(raw.margins, raw.calibrated, n_learned),
-            self.policy.limited(labels),
-            labels.pair,
-            labels.show_sets(raw.members, raw.margins),
-        )
+        n_learned = self.learner.n_learned if n_learned is None else n_learned
+        return self.labels.make_predictions(raw, n_learned, self.policy.limited(self.labels))
 
     # Learning.
 
@@ -346,17 +339,17 @@ class Trainer:
             self._learn_blocks(encoder, rows, targets, weights, parts)
             raw = RawScores(*parts[0]) if len(parts) == 1 else raw_scores(parts)
             if not before.has_two:
-                raw.mask_rows(before.rows_unseen(labels, targets, weights))
+                before.mask_rows(raw, labels, targets, weights)
             return raw if self.policy.is_plain else self.policy.apply(labels, raw)
         snapshot, learned = self.policy.snapshot(), WeightedTargets.of(targets, weights)
         try:
             self._learn_blocks(encoder, rows, targets, weights, parts)
-            raw = raw_scores(parts).mask_rows(before.rows_unseen(labels, targets, weights))
+            raw = before.mask_rows(raw_scores(parts), labels, targets, weights)
             return self.policy.apply(labels, raw, learned)
         except BaseException:  # an interruption: limits must match the engine's examples
             if parts:
                 self.policy.restore(snapshot)
-                raw = raw_scores(parts).mask_rows(before.rows_unseen(labels, targets, weights))
+                raw = before.mask_rows(raw_scores(parts), labels, targets, weights)
                 self.policy.apply(labels, raw, WeightedTargets(*(array[: len(raw.margins)] for array in learned)))
             raise
 
@@ -366,18 +359,17 @@ class Trainer:
         """Learn the rows one by one; before each, tell the detector whether its prediction was wrong."""
         self.learner.predict_learn_many(encoder, rows)  # raises any fault before the first row is learned
         parts: list[RawScores] = []
-        first, second = self.labels.rows_unseen(labels, targets, weights)
+        seen = self.labels
         for i, target in enumerate(targets.tolist()):
             row, place = some_rows(rows, i, i + 1), slice(i, i + 1)
-            raw = RawScores(*self.learner.predict_learn_many(encoder, row)).mask_rows((first - i, second - i))
-            raw = self.policy.apply(labels, raw)
+            raw = self.policy.apply(labels, seen.mask_unseen(RawScores(*self.learner.predict_learn_many(encoder, row))))
             weight = None if weights is None else weights[place]
             teaches = weight is None or bool(weight[0])
             n_drifts, n_before, state = self.drift.n_drifts, self.learner.n_learned, None
             is_drift = False
             snapshot = self.policy.snapshot() if teaches else None
             try:
-                if teaches and self.labels.can_be_wrong(raw):
+                if teaches and seen.has_two:  # with one class, no prediction can be wrong
                     try:
                         is_drift = self.drift.tell(self.policy.is_wrong(labels, raw, target))
                     except Exception as error:
@@ -399,6 +391,8 @@ class Trainer:
                         self.learner.set_state(state)
                 raise
             parts.append(raw)
+            if teaches and not seen.has_two:
+                seen = seen.add_targets(labels, targets[place])
         # The last part has no rows. It adds the columns of all present classes, even if there are no rows at all.
         empty = RawScores(*self.learner.predict_learn_many(encoder, some_rows(rows, 0, 0)))
         return joined_scores([*parts, self.policy.apply(labels, empty)])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from engines import assert_near, both_engines, compiled_engine, needs_compiled, same_state
 
-from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.mistakes import N_MISTAKES
 
 
@@ -140,7 +139,7 @@ def test_mistakes_are_counted_by_their_size(engine_in_test):
         large = [size for size in sizes[sign] if size >= places[0]]
         assert counts.sum() == pytest.approx(len(large) + sum(s / places[0] for s in sizes[sign] if s < places[0]))
         assert counts[places > max(sizes[sign]) * 1.13].sum() == 0.0
-    learner.set_state(mirrored(state))
+    learner.set_state(learner.declaration.mirrored(state))
     assert np.array_equal(learner.get_state()["false_positives"], state["false_negatives"])
     full = {**learner.get_state(), "n_newest_positives": 32_767.0}
     learner.set_state(full)

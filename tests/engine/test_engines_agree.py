@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rules import LEARNERS
 
-from stream_pegasos.engine.merging import mirrored
-from stream_pegasos.engine.pure.adaptive_state import OF_COLUMN, SHARE_OF_REST
+from stream_pegasos.engine.pure.adaptive_state import KNOWN, SHARE_OF_REST
 from stream_pegasos.engine.pure.weights import INTERCEPT
 
 ROUNDED, SUMMED, CLOSE = 4e-7, 1e-9, 1e-7
@@ -46,11 +45,11 @@ def by_feature(state):
         order = order[np.hstack([state[name][order] for name in ("values", "sums") if name in state]).any(axis=1)]
     made = {name: value for name, value in state.items() if name not in ("n_taught", "taught_columns", *KEYED)}
     for name in {*KEYED, "keys"} & state.keys():
-        if "n_taught" not in state or name not in OF_COLUMN:
+        if "n_taught" not in state or name not in KNOWN:
             made[name] = state[name][order]
     if "n_taught" in state:
         places = np.repeat(np.argsort(order), state["n_taught"])
-        for name in OF_COLUMN:
+        for name in KNOWN:
             made[name] = np.zeros((len(order), len(state["class_counts"])))
             made[name][places, state["taught_columns"]] = state[name]
     if "buffer_keys" in state:
@@ -87,7 +86,7 @@ def agree(make, stream, is_clear, error, looked_at):
                 if step == "forget" and hasattr(learner, "forget"):
                     learner.forget(0.01)
                 elif step == "mirror" and not learner.has_class_columns:
-                    learner.set_state(mirrored(learner.get_state()))
+                    learner.set_state(learner.declaration.mirrored(learner.get_state()))
                 elif step == "flush":
                     learner.flush()
             assert_alike(pure, compiled, error, before)

@@ -153,7 +153,8 @@ def test_parts_have_the_evidence_of_one_that_learned_all():
     parts = [continued(base, 40_000) for _ in range(3)]
     expected = continued(base, 120_000)
     numbers = [np.arange(2)] * 4
-    merged = merged_adaptive([base, *parts], 10_000.0, 0.5, "two", numbers, np.zeros(0, np.int64))
+    declaration = learner_of(compiled_engine).declaration
+    merged = merged_adaptive(declaration, [base, *parts], 10_000.0, 0.5, "two", numbers, np.zeros(0, np.int64))
     assert merged["n_steady"] == expected["n_steady"] == 210_000
     for name in ("n_positives", "n_negatives", "positives", "negatives", "gradient_squares"):
         of_all = np.asarray(expected[name]) / expected["evidence"]

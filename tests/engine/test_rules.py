@@ -7,7 +7,6 @@ import pytest
 from engines import both_engines, random_stream, same_state
 from rules import LEARNERS, OF_TWO_CLASSES, for_each_learner, history, targets_of
 
-from stream_pegasos.engine.merging import mirrored
 from stream_pegasos.engine.pure.weights import FIRST_NAME, INTERCEPT
 
 pytestmark = both_engines
@@ -70,7 +69,7 @@ def test_exchanging_the_classes_is_learning_the_other_way_round(which, engine_in
         one.learn(vocabulary, x, 1.0 - y if i < 23 else y, 1.0)
         other.learn(vocabulary, x, y, 1.0)
         if i == 22:
-            one.set_state(mirrored(one.get_state()))
+            one.set_state(one.declaration.mirrored(one.get_state()))
     for x in X:
         assert one.margins(vocabulary, x) == pytest.approx(other.margins(vocabulary, x), rel=1e-6, abs=1e-9)
     assert one.calibrated == pytest.approx(other.calibrated, rel=1e-6)

@@ -8,8 +8,8 @@ import pytest
 from engines import both_engines, compiled_engine, needs_compiled, pure_engine, same_state
 from rules import LEARNERS, for_each_learner, history, learned, targets_of
 
-from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT
-from stream_pegasos.engine.pure.adaptive_state import OF_PROBLEM
+from stream_pegasos.common.state import BUFFERED, COLUMNS, FEATURES, TAUGHT, check_field
+from stream_pegasos.engine.pure.adaptive_state import PROBLEMS
 from stream_pegasos.engine.pure.dense import DenseBlock
 from stream_pegasos.engine.pure.encoders import check_names
 from stream_pegasos.engine.pure.weights import DIRECT_LIMIT, FIRST_NAME, INTERCEPT
@@ -127,12 +127,12 @@ def test_a_state_goes_from_one_engine_to_the_other(which):
 
 def rounded(state, learner):
     """A state with all that an adaptive rule knows of features in single precision."""
-    if "evidence" not in state:
+    if not learner.declaration.evidence:
         return state
     names = [field.name for field in learner.declaration.fields if field.of_type is float]
     return state | {
         name: state[name].astype(np.float32).astype(np.float64)
-        for name in set(names) & set(learner.declaration.field_names_in(FEATURES, TAUGHT))
+        for name in set(names) & {*learner.declaration.names(FEATURES), *learner.declaration.names(TAUGHT)}
     }
 
 
@@ -207,7 +207,7 @@ def test_no_learner_has_such_a_field(which):
         assert np.size(value), f"nothing is tried of {name}"
         for limit in (field.low, field.high):  # which are possible, as far as nothing else in the state is about them
             number = field.of_type(limit(state) if callable(limit) else limit) * (-1 if field.signed else 1)
-            field.check({**state, name: changed(value, number)}, {COLUMNS: learner.n_columns})
+            check_field(field, {**state, name: changed(value, number)}, {COLUMNS: learner.n_columns})
         for bad in out_of_limits(field, state):
             with pytest.raises(ValueError):
                 check(learner, {**state, name: changed(value, bad)}, names)
@@ -290,7 +290,7 @@ FAULTS = {
     ),
     "there are not as many thresholds as classes": (
         ("ordinal columns",),
-        lambda state: state.update({name: state[name][:-1] for name in OF_PROBLEM}),
+        lambda state: state.update({name: state[name][:-1] for name in PROBLEMS}),
     ),
 }
 
@@ -328,7 +328,7 @@ def test_some_features_are_selected(which):
     assert not other.get_weights(state["keys"][~kept]).any()
     assert selected.keys() == state.keys()
     for field in learner.declaration.fields:
-        if field.shape[:1] not in ((FEATURES,), (TAUGHT,)):
+        if field.shape[:1] not in ((FEATURES,), (TAUGHT,)) and field.derived is None:
             assert selected[field.name] is state[field.name]
 
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier
-from stream_pegasos.engine.merging import mirrored
+from stream_pegasos.learners.earlier import mirrored
 
 KINDS = (AdaptiveClassifier, PegasosClassifier, KernelPegasosClassifier)
 X = [{"a": 1.0, "b": 0.5}, {"b": 1.0, "c": -2.0}, {"c": 1.0}]

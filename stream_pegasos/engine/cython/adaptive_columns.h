@@ -6,16 +6,9 @@
 
 #include "adaptive_pair.h"
 
-/* What is known of a feature. Its columns are a block of memory: if there are many of them, the weights, squares and counts
-   of the columns from 0 to n; else the numbers of n columns, their weights, squares and counts, each with some `room`. */
-typedef struct {
-    uint64_t hash;
-    uint32_t begin; /* of the block, in pieces of SP_PIECE numbers */
-    float log_ratio, count;
-    uint32_t age, n;
-    uint32_t room : 24, size : 7, dense : 1; /* the number of the block's size */
-} sp_columns;
-
+/* The columns of a feature of several classes are a block of memory, which begins at `begin`, in pieces of SP_PIECE numbers,
+   and has the size of number `size`. If it is `dense`, it has the weights, squares and counts of the columns from 0 to n; else
+   the numbers of n columns, their weights, squares and counts, each with some `room`. */
 #define SP_PIECE 4
 
 /* What the features of an example have in common. */
@@ -49,15 +42,23 @@ SP_INLINE void sp_fetch_evidence(float *numbers, const sp_columns *f) {
 }
 
 /* The same of the columns of a feature. */
-static void sp_weaken_columns(float *numbers, sp_columns *f, uint32_t age, double divisor) {
-    const double factor = sp_factor_of_age(age - f->age);
-    float *squares = sp_squares(numbers, f), *counts = sp_counts(numbers, f);
-    f->age = age;
-    f->count = sp_single(f->count * factor / divisor);
-    for (size_t i = 0; i < f->n; i++) {
+static void sp_weaken_columns(float *numbers, sp_columns *feature, uint32_t age, double divisor) {
+    const double factor = sp_factor_of_age(age - feature->age);
+    float *squares = sp_squares(numbers, feature), *counts = sp_counts(numbers, feature);
+    feature->age = age;
+    SP_AGEING_OF_SEVERAL(SP_AGE_NUMBER)
+    for (size_t i = 0; i < feature->n; i++) {
         squares[i] = sp_single(squares[i] * factor / divisor);
         counts[i] = sp_single(counts[i] * factor / divisor);
     }
+}
+
+/* Take over the numbers that a feature has with two classes and with several. */
+#define SP_COPY_NUMBER(number) to->number = from->number;
+
+static void sp_copy_numbers(sp_columns *to, const sp_feature *from) {
+    (void)to, (void)from; /* there may be none */
+    SP_OF_EITHER(SP_COPY_NUMBER)
 }
 
 /* Add to n sums what a feature of that value makes of them. */

@@ -1,9 +1,17 @@
+cdef extern from "cython/adaptive_pair.h" nogil:
+    ctypedef struct sp_step:
+        double gradient, rate, evidence, smoothing, positive, negative
+        uint32_t age
+        bint halving
+    float sp_single(double)
+    const double SP_SMALLEST_SINGLE, SP_LARGEST_SINGLE
+    double sp_log_of_ratio(double, double)
+    double sp_unevenness(const double*, size_t)
+    void sp_weaken(sp_feature*, uint32_t, double)
+    void sp_weigh(const sp_feature**, const double*, double*, size_t, bint, double, double, double*, double*)
+    void sp_learn(sp_feature**, const double*, size_t, const sp_step*)
+
 cdef extern from "cython/adaptive_columns.h" nogil:
-    ctypedef struct sp_columns:
-        uint64_t hash
-        uint32_t begin
-        float log_ratio, count
-        uint32_t age, n, room, size, dense
     ctypedef struct sp_move:
         double rate, evidence, inverse_evidence, first_squares
     enum:
@@ -17,6 +25,7 @@ cdef extern from "cython/adaptive_columns.h" nogil:
     void sp_fetch_evidence(float*, const sp_columns*)
     double sp_factor_of_age(uint32_t)
     void sp_weaken_columns(float*, sp_columns*, uint32_t, double)
+    void sp_copy_numbers(sp_columns*, const sp_feature*)
     void sp_add_up(double*, size_t, float*, const sp_columns*, const Py_ssize_t*, const double*, size_t)
     void sp_move_columns(float*, float*, const Py_ssize_t*, const double*, size_t, double, const sp_move*)
     void sp_find_odds(const float*, const double*, size_t, double, double, double*, double*)

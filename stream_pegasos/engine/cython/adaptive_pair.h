@@ -5,14 +5,17 @@
 #define STREAM_PEGASOS_ADAPTIVE_PAIR_H
 
 #include <math.h>
+#include <stddef.h>
+#include "records.h"
 #include "simd.h"
 
-/* What is kept of a feature, half a line of the cache. `age` tells at which evidence the squares and the counts were written. */
-typedef struct {
-    uint64_t hash;
-    float weight, log_ratio, squares, positives, negatives;
-    uint32_t age;
-} sp_feature;
+/* A record of a feature is half a line of the cache. `age` tells at which evidence that was written which ages. Numbers that
+   are read at a time must stand together, and both records in the same table. */
+#define SP_REQUIRE(name, condition) typedef char sp_requires_##name[(condition) ? 1 : -1]
+#define SP_FOLLOWS(number, before) (offsetof(sp_feature, number) == offsetof(sp_feature, before) + sizeof(float))
+SP_REQUIRE(two_numbers, SP_FOLLOWS(log_ratio, weight));
+SP_REQUIRE(four_numbers, SP_FOLLOWS(positives, squares) && SP_FOLLOWS(negatives, positives) && SP_FOLLOWS(age, negatives));
+SP_REQUIRE(one_size, sizeof(sp_feature) == sizeof(sp_columns));
 
 /* What the features of an example have in common: see `_take_step` in pure/adaptive.py. */
 typedef struct {
@@ -26,7 +29,6 @@ typedef struct {
 #define SP_LN2 6.931471805599453094e-01
 #define SP_SHIFT 6755399441055744.0 /* 1.5 * 2^52: added, it puts a whole number in the low bits */
 #define SP_SQRT2 1.4142135623730951
-#define SP_AGE_BITS 16 /* a year of age takes so many bits of evidence */
 
 SP_INLINE float sp_single(double x) {
     const double size = fabs(x);
@@ -57,15 +59,15 @@ static double sp_log_of_ratio(double a, double b) {
     return k * SP_LN2 + (s + s) * SP_ATANH(z);
 }
 
-/* What evidence of so many years ago counts now. */
+/* What evidence of so many years ago counts now, each of SP_AGE_BITS bits. */
 SP_INLINE double sp_factor_of_age(uint32_t years) { return years < 16 ? ldexp(1.0, -SP_AGE_BITS * (int)years) : 0.0; }
 
-/* Write squares and counts down as what they count now, divided by that number. */
+/* Write evidence down as what it counts now, divided by that number. */
+#define SP_AGE_NUMBER(number) feature->number = sp_single(feature->number * factor / divisor);
+
 static void sp_weaken(sp_feature *feature, uint32_t age, double divisor) {
     const double factor = sp_factor_of_age(age - feature->age);
-    feature->squares = sp_single(feature->squares * factor / divisor);
-    feature->positives = sp_single(feature->positives * factor / divisor);
-    feature->negatives = sp_single(feature->negatives * factor / divisor);
+    SP_AGEING_OF_PAIR(SP_AGE_NUMBER)
     feature->age = age;
 }
 

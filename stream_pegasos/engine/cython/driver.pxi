@@ -36,36 +36,12 @@ cdef int raise_for(int status) except -1:
     return 0
 
 
-cdef inline double sigmoid(double log_odds) noexcept nogil:
-    return 1.0 / (1.0 + exp(-min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
-
-
-cdef inline void find_softmax(const double* margins, Py_ssize_t n, double slope, double* probabilities) noexcept nogil:
-    """The softmax of slope · margins."""
-    cdef double largest = margins[0], total = 0.0
-    cdef Py_ssize_t i
-    for i in range(n):
-        largest = max(largest, margins[i])
-    for i in range(n):
-        probabilities[i] = exp(slope * (margins[i] - largest))
-        total += probabilities[i]
-    for i in range(n):
-        probabilities[i] /= total
-
-
-cdef inline double confidence_step(double gradient, double* squares) noexcept nogil:
-    squares[0] = CALIBRATION_MEMORY * squares[0] + gradient * gradient
-    return CONFIDENCE_RATE * gradient / sqrt(squares[0]) if fabs(gradient) >= SMALLEST_GRADIENT else 0.0
-
-
 cdef class Learner:
     """The driver. A rule is a subclass: `_find_margins` finds the margins of an example, and `_learn` takes in the one met."""
 
     cdef readonly dict parameters
     cdef readonly bint has_class_columns  # whether each class has a column; two may share one, whose mirror is class 0
-    cdef double _slope, _calibration_squares
-    cdef double _confidence_intercept, _confidence_slope
-    cdef double _confidence_intercept_squares, _confidence_slope_squares
+    cdef Calibration _calibration
     cdef Guard _guard
     cdef CurrentExample _current_example
     cdef double* _margins  # those that predict of the current example, by column; the rule's memory
@@ -77,7 +53,7 @@ cdef class Learner:
         if type(self) is Learner:
             raise TypeError("a learner needs a rule")
         self._guard, self._current_example = Guard(), CurrentExample()
-        self._slope = self._confidence_slope = 1.0
+        self._calibration.slope = self._calibration.confidence_slope = 1.0
 
     # What a rule says.
 
@@ -116,8 +92,7 @@ cdef class Learner:
     cdef Learner _as_view(self, Learner of):
         """Take over what all kinds of learners predict with."""
         self._is_view, self.has_class_columns = True, of.has_class_columns
-        self._slope, self._confidence_intercept = of._slope, of._confidence_intercept
-        self._confidence_slope = of._confidence_slope
+        self._calibration = of._calibration
         return self
 
     cdef int _begin_many(self, Encoder encoder, Py_ssize_t n_classes) except -1:
@@ -128,6 +103,9 @@ cdef class Learner:
 
     def flush(self):
         pass
+
+    def has_columns_in(self, state):
+        return self.has_class_columns
 
     def grow(self):
         wait_for(self._guard, self._guard)
@@ -240,7 +218,7 @@ cdef class Learner:
         try:
             check_status(self._find_margins(e))
             check_status(
-                self._learn_scored(encoder, e, 0.0 if self.has_class_columns else self._probability(self._margins[0]), y, weight)
+                self._learn_scored(encoder, e, 0.0 if self.has_class_columns else probability_of_margin(&self._calibration, self._margins[0]), y, weight)
             )
             if weight != 0.0 and not self._counts_unknown:
                 encoder._keep(e)
@@ -324,16 +302,16 @@ cdef class Learner:
             margins[c] = -INFINITY
         if not self.has_class_columns:
             margins[0], margins[1] = 0.0 - self._margins[0], self._margins[0]
-            return self._probability(self._margins[0])
+            return probability_of_margin(&self._calibration, self._margins[0])
         memcpy(margins, self._margins, n * sizeof(double))
         return 0.0
 
     @cython.final
     cdef inline void _note_calibration(self, double* found) noexcept nogil:
         if self.has_class_columns:
-            found[0], found[1], found[2] = self._slope, self._confidence_intercept, self._confidence_slope
+            found[0], found[1], found[2] = self._calibration.slope, self._calibration.confidence_intercept, self._calibration.confidence_slope
         else:  # the margins of both classes are twice as far apart as their column says
-            found[0], found[1], found[2] = max(self._slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0
+            found[0], found[1], found[2] = max(self._calibration.slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0
 
     cdef int _predict_block(
         self, Block* block, double* margins, Py_ssize_t n_classes, double* calibrated
@@ -345,91 +323,4 @@ cdef class Learner:
             if status < 0:
                 return status
             self._note(margins + i * n_classes, n_classes, calibrated + 3 * i)
-        return 0
-
-    # Probabilities.
-
-    @cython.final
-    cdef inline double _probability(self, double margin) noexcept nogil:
-        cdef double p = sigmoid(self._slope * margin)
-        return max(p, 0.5 + 1.1102230246251565e-16) if margin > 0.0 else p
-
-    @cython.final
-    cdef inline void _calibrate(self, double margin, double probability, double y, double weight) noexcept nogil:
-        """One step on the log loss of the label y = ±1."""
-        self._descend(-y * margin * (1.0 - probability if y > 0.0 else probability) * weight)
-
-    @cython.final
-    cdef void _calibrate_class(
-        self, Py_ssize_t y, const double* margins, const double* moved, double* probabilities, double weight
-    ) noexcept nogil:
-        """One step on the log loss of class y, whose probability is the softmax of slope · margins; these probabilities.
-        Only what `moved` says of the margins grows with the slope.
-        """
-        cdef Py_ssize_t c, n = self._n_columns()
-        cdef double expected = 0.0
-        find_softmax(margins, n, self._slope, probabilities)
-        for c in range(n):
-            expected += probabilities[c] * (moved[c] - moved[y])
-        self._descend(expected * weight)
-
-    @cython.final
-    cdef void _learn_confidence(self, const double* probabilities, Py_ssize_t n, Py_ssize_t y, double weight) noexcept nogil:
-        """One step on the log loss of whether the most probable of several classes is right; none where two are equally
-        probable, to rounding.
-        """
-        cdef Py_ssize_t c, top = 0, n_same = 0
-        cdef double log_odds, error
-        for c in range(1, n):
-            if probabilities[c] > probabilities[top]:
-                top = c
-        for c in range(n):
-            n_same += probabilities[c] >= AS_LIKELY * probabilities[top]
-        if n < 2 or n_same > 1:
-            return
-        log_odds = min(log(probabilities[top] / max(1.0 - probabilities[top], 1e-300)), LARGEST_LOG_ODDS)
-        error = sigmoid(self._confidence_intercept + self._confidence_slope * log_odds) - (1.0 if top == y else 0.0)
-        error *= weight
-        self._confidence_intercept -= confidence_step(error, &self._confidence_intercept_squares)
-        self._confidence_slope -= confidence_step(error * log_odds, &self._confidence_slope_squares)
-        self._confidence_slope = max(self._confidence_slope, LEAST_CONFIDENCE_SLOPE)
-
-    @cython.final
-    cdef inline void _descend(self, double gradient) noexcept nogil:
-        cdef double slope
-        gradient = min(max(self._slope * gradient, -LARGEST_GRADIENT), LARGEST_GRADIENT)
-        if fabs(gradient) >= SMALLEST_GRADIENT:
-            self._calibration_squares = CALIBRATION_MEMORY * self._calibration_squares + gradient * gradient
-            slope = self._slope * (1.0 - CALIBRATION_RATE * gradient / sqrt(self._calibration_squares))
-            self._slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
-
-    @cython.final
-    cdef inline void _halve_slope(self) noexcept nogil:
-        """As the margins of two classes are twice as far apart as their column says."""
-        self._slope = max(self._slope / 2.0, SMALLEST_SLOPE)
-        self._confidence_intercept, self._confidence_slope = 0.0, 1.0
-        # What a step of the slope was taken over is what one of the confidence is: (error · log-odds)².
-        self._confidence_intercept_squares = self._confidence_slope_squares = self._calibration_squares
-
-    cdef dict _calibration(self):
-        return {"slope": self._slope, "calibration_squares": self._calibration_squares}
-
-    cdef dict _confidence(self):
-        numbers = (
-            self._confidence_intercept,
-            self._confidence_slope,
-            self._confidence_intercept_squares,
-            self._confidence_slope_squares,
-        )
-        return {field.name: number for field, number in zip(driver.CONFIDENCE, numbers)}
-
-    cdef int _set_calibration(self, state) except -1:
-        self._slope, self._calibration_squares = state["slope"], state["calibration_squares"]
-        if driver.CONFIDENCE[0].name in state:
-            (
-                self._confidence_intercept,
-                self._confidence_slope,
-                self._confidence_intercept_squares,
-                self._confidence_slope_squares,
-            ) = [state[field.name] for field in driver.CONFIDENCE]
         return 0

@@ -66,6 +66,10 @@ cdef class PegasosLearner(Learner):
     def declaration(self):
         return pegasos.declared(self._batch_size, self._average_from > 0, pegasos.REDUCTIONS[self._reduction])
 
+    def has_columns_in(self, state):
+        declared = pegasos.declared(self._batch_size, self._average_from > 0, "ovr")
+        return self.parameters["reduction"] != "two" or declared.is_complete(state)
+
     @property
     def n_iterations(self):
         wait_for(self._guard, self._guard)  # as a loop may bring a class
@@ -110,24 +114,24 @@ cdef class PegasosLearner(Learner):
         check_status(self._step(NULL, 1.0))
 
     def get_state(self, bint lazy=False):
-        state = self.weights.get_state(lazy) | self._calibration()
+        state = self.weights.get_state(lazy) | slope_state(&self._calibration)
         if self.has_class_columns:
-            state |= self._confidence()
-        state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS), ("n_iterations", "n_buffered"))
+            state |= confidence_state(&self._calibration)
+        state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS_OF_COLUMN), records.STEPS)
         buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
         return state | {"buffer_keys": keys_of(buffered["hash"]), **copied(buffered, ("buffer_columns", "buffer_values"))}
 
     def set_state(self, state):
         self.weights.set_state(state)
-        self._set_calibration(state)
+        set_calibration(&self._calibration, state)
         if self.parameters["reduction"] == "two":
-            self._reduction, self.has_class_columns = (OVR, True) if driver.has_column_each(state) else (TWO, False)
+            self._reduction, self.has_class_columns = (OVR, True) if self.has_columns_in(state) else (TWO, False)
         if self._make_room(self.weights._width) < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
         self._buffer_size = len(state["buffer_keys"])
-        steps = view_of(self._steps, self.weights.n_columns, records.STEPS)
+        steps = view_of(self._steps, self.weights.n_columns, records.STEPS_OF_COLUMN)
         buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
-        for known, names in (steps, ("n_iterations", "n_buffered")), (buffered, ("buffer_columns", "buffer_values")):
+        for known, names in (steps, records.STEPS), (buffered, ("buffer_columns", "buffer_values")):
             for name in names:
                 known[name] = state[name]
         buffered["hash"] = state["buffer_keys"].view(np.uint64) * np.uint64(MULTIPLIER)
@@ -198,7 +202,7 @@ cdef class PegasosLearner(Learner):
             buffered[i].value = -buffered[i].value
         self._buffer_size = 2 * n
         self._steps[1] = self._steps[0]
-        self._halve_slope()
+        halve_slope(&self._calibration)
         self._reduction, self.has_class_columns = OVR, True
         if e != NULL and self._intercept_scaling != 0.0:
             e.n -= 1  # `_find_margins`, which follows, adds the intercept again
@@ -265,6 +269,7 @@ cdef class PegasosLearner(Learner):
 
     cdef int _learn(self, Encoder encoder, Row* e, double probability, double y, double weight) except RAISED nogil:
         cdef Py_ssize_t c, number = <Py_ssize_t> y
+        cdef double calibration_weight = min(weight, LARGEST_CALIBRATION_WEIGHT)
         cdef Steps* its
         cdef bint violates
         if self.has_class_columns and not 0 <= number <= self.weights.n_columns:
@@ -277,10 +282,10 @@ cdef class PegasosLearner(Learner):
             self._margins[number] = self._current[number] = 0.0
             self.weights._find(e)
         if self.has_class_columns:
-            self._calibrate_class(number, self._margins, self._margins, self._probabilities, min(weight, LARGEST_CALIBRATION_WEIGHT))
-            self._learn_confidence(self._probabilities, self._n_columns(), number, min(weight, LARGEST_CALIBRATION_WEIGHT))
+            calibrate_class(&self._calibration, number, self._margins, self._margins, self.weights.n_columns, self._probabilities, calibration_weight)
+            learn_confidence(&self._calibration, self._probabilities, self.weights.n_columns, number, calibration_weight)
         else:
-            self._calibrate(self._margins[0], probability, y, min(weight, LARGEST_CALIBRATION_WEIGHT))
+            calibrate(&self._calibration, self._margins[0], probability, y, calibration_weight)
         violates = self._find_violations(number)
         for c in range(self.weights.n_columns):
             its = &self._steps[c]

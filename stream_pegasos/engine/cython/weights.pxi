@@ -127,7 +127,7 @@ cdef class WeightDict:
         wait_for(self._guard, self._guard)
         parts, shape = self._records_in_parts, (self._table.n, self.n_columns)
         numbers = {name: LazyColumn(shape, np.dtype(records.DOUBLE), parts) for name in self._records().dtype.names[1:]}
-        names = records.OF_WEIGHTS if self.average else records.OF_WEIGHTS[:2]
+        names = records.WEIGHTS_COLUMN.names if self.average else records.WEIGHTS_COLUMN.names[:2]
         state = {
             **lazy_columns(self._table.n, {"keys": records.COUNT}, parts), **numbers, **copied(self._known_columns(), names)
         }
@@ -147,7 +147,7 @@ cdef class WeightDict:
         for _ in range(len(state["scale"])):
             self.add_column()
         columns = self._known_columns()
-        for name in records.OF_WEIGHTS if self.average else records.OF_WEIGHTS[:2]:
+        for name in records.WEIGHTS_COLUMN.names if self.average else records.WEIGHTS_COLUMN.names[:2]:
             columns[name] = state[name]
         fill(&self._table, state["keys"])
         found = self._records()

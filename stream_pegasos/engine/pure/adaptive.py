@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.state import State
+from stream_pegasos.common.state import Declaration, State
 from stream_pegasos.common.sums import sum_in_order
+from stream_pegasos.engine.feature_schema import LARGEST_LOG_RATIO, OF_PAIR, OF_SEVERAL
 from stream_pegasos.engine.pure.adaptive_state import (
     EMPHASIS,
     EMPHASIZED,
     ENLARGED,
     FIRST_SQUARES,
+    KNOWN,
     LARGEST_EXAMPLE,
-    LARGEST_LOG_RATIO,
     LEAST_SCALE,
     LEAST_SLOPE,
     LEAST_SQUARED_NORM,
     LEAST_SQUARES,
     MOST_SLOPE,
-    OF_COLUMN,
-    OF_FEATURE,
     OF_INTERCEPT,
     OF_ONE_WEIGHT,
-    OF_PROBLEM,
     OFFSET_RATE,
     OFFSET_SQUARES,
     ORDINAL_INTERCEPT_RATE,
     ORDINAL_OFFSET_RATE,
     ORDINAL_OFFSET_SQUARES,
+    PROBLEMS,
     RESCALED_AT,
     SHARE_OF_REST,
     Feature,
@@ -41,9 +40,7 @@ from stream_pegasos.engine.pure.adaptive_state import (
     add_class_problem,
     begin_rare,
     declared,
-    from_two_classes,
     give_back,
-    in_columns,
     rarity,
     slopes,
 )
@@ -52,13 +49,16 @@ from stream_pegasos.engine.pure.driver import (
     LARGEST_CALIBRATION_WEIGHT,
     Learner,
     ScoredExample,
-    has_column_each,
     sigmoid,
 )
 from stream_pegasos.engine.pure.encoders import Encoder
 from stream_pegasos.engine.pure.half_life import HalfLife
 from stream_pegasos.engine.pure.mistakes import Mistakes
 from stream_pegasos.engine.pure.weights import Row
+
+# The numbers of a feature. Those of its columns are stored apart, also for two classes.
+NUMBERS = (*(field.name for field in OF_SEVERAL), *(field.name for field in OF_PAIR if field.place is None))
+AGEING = tuple(field.name for field in OF_SEVERAL if field.ages)
 
 
 @dataclass(eq=False, repr=False)
@@ -111,7 +111,7 @@ class AdaptiveLearner(Learner):
         self._features: dict[int, Feature] = {}
         self._problem_scaling = 1.0 if self._is_ordinal else self.intercept_scaling
         # A column for each problem: intercept and offset, each with its sum of squared gradients.
-        self._problems = np.zeros((len(OF_PROBLEM), 0 if self.has_class_columns else 1))
+        self._problems = np.zeros((len(PROBLEMS), 0 if self.has_class_columns else 1))
         self._class_counts = np.zeros(0 if self.has_class_columns else 2)
         self._n_examples = 0.0  # as evidence
         self._prior = 0.0  # the log-count ratio of all examples, with two classes
@@ -120,12 +120,18 @@ class AdaptiveLearner(Learner):
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self.sets: tuple[NDArray[np.int64], NDArray[np.int64]] = (np.zeros(1, np.int64), np.zeros(0, np.int64))
 
+    def has_columns_in(self, state: Mapping[str, Any]) -> bool:
+        return self.reduction != "two" or self.split_declaration().is_complete(state)
+
+    def split_declaration(self) -> Declaration:
+        return declared("ovr", self.growing_half_life)
+
     def _set_reduction(self, reduction: str) -> None:
         self._reduction, self.declaration = reduction, declared(reduction, self.growing_half_life)
         self.has_class_columns, self._is_ordinal = reduction != "two", reduction == "ordinal"
         self._shares_weights = reduction in OF_ONE_WEIGHT
         n = 0 if self.has_class_columns else 2  # two classes have both columns from the start
-        self._unknown = Feature(0.0, 0.0, np.arange(n), np.zeros((3, n)))
+        self._unknown = Feature(dict.fromkeys(NUMBERS, 0.0), np.arange(n), np.zeros((len(KNOWN), n)))
         self._known_order: list[int] = [*range(n)]  # the classes met, in order
 
     @property
@@ -191,15 +197,16 @@ class AdaptiveLearner(Learner):
         """The features, and the arrays of all their columns: weights, squares, counts."""
         features = [self._features.get(key, self._unknown) for key in keys]
         if not self.has_class_columns:
-            return features, np.array([feature.known for feature in features]).reshape(-1, 3, 2).swapaxes(0, 1)
-        known_counts = np.zeros((3, len(features), max(len(self._class_counts), int(self._shares_weights))))
+            known = np.array([feature.known for feature in features])
+            return features, known.reshape(-1, len(KNOWN), 2).swapaxes(0, 1)
+        known_counts = np.zeros((len(KNOWN), len(features), max(len(self._class_counts), int(self._shares_weights))))
         for i, feature in enumerate(features):
             known_counts[:, i, feature.classes] = feature.known
         return features, known_counts
 
     def _scales_and_weights(self, keys: Sequence[int]) -> tuple[Floats, Floats]:
         features, (weights, _, _) = self._found(keys)
-        ratios = np.array([feature.log_ratio for feature in features], np.float64)
+        ratios = np.array([feature.numbers["log_ratios"] for feature in features], np.float64)
         scales = LEAST_SCALE + np.abs(ratios - self._prior) if self.smoothing else np.ones(len(ratios))
         return scales, weights[:, :1] if self._shares_weights else weights
 
@@ -307,7 +314,7 @@ class AdaptiveLearner(Learner):
         before = self._base
         self._class_counts = np.append(self._class_counts, 0.0)
         if not self._is_ordinal:
-            self._problems = np.hstack([self._problems, np.zeros((len(OF_PROBLEM), 1))])
+            self._problems = np.hstack([self._problems, np.zeros((len(PROBLEMS), 1))])
             return np.append(margins + (self._base - before), self._base)
         rows = add_class_problem(np.vstack([self._problems, margins]), self._known_order, self.order.tolist(), number)
         self._problems = rows[:-1]
@@ -406,20 +413,20 @@ class AdaptiveLearner(Learner):
         squares[moved] = new_squares[moved]
         weights[moved] -= rate * gradients[moved] / np.sqrt(squares[moved] / self._evidence + first)
         counts[:, classes] += counted
-        totals = np.array([feature.count for feature in features]) + counted
-        log_ratios = self._log_ratios(totals, counts, emphasis)
-        self._keep(keys, log_ratios, totals, np.stack([weights, squares, counts], axis=1))
+        totals = np.array([feature.numbers["counts"] for feature in features]) + counted
+        numbers = {"log_ratios": self._log_ratios(totals, counts, emphasis), "counts": totals}
+        self._keep(keys, features, numbers, np.stack([weights, squares, counts], axis=1))
 
-    def _keep(self, keys: Iterable[int], log_ratios: Floats, totals: Floats, known_counts: Floats) -> None:
-        """Store the features, without columns that are all 0."""
-        for key, log_ratio, total, of_feature in zip(
-            keys, log_ratios.tolist(), totals.tolist(), known_counts, strict=True
-        ):
+    def _keep(self, keys: list[int], features: list[Feature], numbers: dict[str, Floats], known: Floats) -> None:
+        """Store the features with these numbers instead of those before, without columns that are all 0."""
+        rows = zip(*(array.tolist() for array in numbers.values()), strict=True) if keys else ()
+        for key, feature, row, columns in zip(keys, features, rows, known, strict=True):
+            new_numbers = feature.numbers | dict(zip(numbers, row, strict=True))
             if self.has_class_columns:
-                classes = np.flatnonzero(of_feature.any(axis=0))
-                self._features[key] = Feature(log_ratio, total, classes, of_feature[:, classes])
+                classes = np.flatnonzero(columns.any(axis=0))
+                self._features[key] = Feature(new_numbers, classes, columns[:, classes])
             else:
-                self._features[key] = Feature(log_ratio, total, self._unknown.classes, of_feature.copy())
+                self._features[key] = Feature(new_numbers, self._unknown.classes, columns.copy())
 
     def forget(self, share: float) -> None:
         """Keep this share of the evidence, and its square root of the weights, which grow with the root of evidence."""
@@ -433,14 +440,15 @@ class AdaptiveLearner(Learner):
         for key, feature in self._features.items():
             feature.known[0] *= math.sqrt(share)
             _, (_, _, counts) = self._found([key])
-            (feature.log_ratio,) = self._log_ratios(np.array([feature.count]), counts).tolist()
+            (feature.numbers["log_ratios"],) = self._log_ratios(np.array([feature.numbers["counts"]]), counts).tolist()
 
     def _weaken(self, factor: float) -> None:
         self._n_examples /= factor
         self._class_counts /= factor
         self._problems[1] /= factor
         for feature in self._features.values():
-            feature.count /= factor
+            for name in AGEING:
+                feature.numbers[name] /= factor
             feature.known[1:] /= factor
 
     def get_state(self, lazy: bool = False) -> State:
@@ -451,64 +459,72 @@ class AdaptiveLearner(Learner):
             **self.calibration.get_state(self.has_class_columns),
             **({} if self._dense is None else self._dense.get_state()),
         }
-        features = [*self._features.values()]
-        keys = np.fromiter(self._features, np.int64, len(features))
-        log_ratios = np.array([feature.log_ratio for feature in features], np.float64)
+        keys, features = np.fromiter(self._features, np.int64, len(self._features)), [*self._features.values()]
+        state = {"keys": keys, **others_of_state}
         if not self.has_class_columns:
-            _, (weights, squares, counts) = self._found(self._features)
-            of_features = weights[:, 0], log_ratios, squares[:, 0], counts[:, 1], counts[:, 0]
+            _, known = self._found(self._features)
+            for field in OF_PAIR:
+                row, column = field.place or (0, 0)
+                state[field.name] = known[row, :, column].copy() if field.place else numbers_of(features, field.name)
             (weight, square), (negatives, positives) = self._problems[:2, 0].tolist(), self._class_counts.tolist()
-            return {
-                "keys": keys,
-                **dict(zip(OF_FEATURE, map(np.copy, of_features), strict=True)),
-                **dict(zip(OF_INTERCEPT, (weight, self._prior, square, positives, negatives), strict=True)),
-                **others_of_state,
-                **self._mistakes.get_state(),
-            }
-        known_counts = np.hstack([feature.known for feature in (self._unknown, *features)])
-        return {
-            "keys": keys,
-            "log_ratios": log_ratios,
-            "counts": np.array([feature.count for feature in features], np.float64),
+            intercept = (weight, self._prior, square, positives, negatives)
+            state |= {field.name: number for field, number in zip(OF_INTERCEPT, intercept, strict=True)}
+            return state | self._mistakes.get_state()
+        known = np.hstack([feature.known for feature in (self._unknown, *features)])
+        return state | {
+            **{field.name: numbers_of(features, field.name) for field in OF_SEVERAL},
             "n_taught": np.array([len(feature.classes) for feature in features], np.int64),
             "taught_columns": np.concatenate([feature.classes for feature in (self._unknown, *features)]),
-            **dict(zip(OF_COLUMN, known_counts, strict=True)),
-            **dict(zip(OF_PROBLEM, self._problems.copy(), strict=True)),
+            **dict(zip(KNOWN, known, strict=True)),
+            **dict(zip(PROBLEMS, self._problems.copy(), strict=True)),
             "class_counts": self._class_counts.copy(),
             "n_examples": self._n_examples,
-            **others_of_state,
             **({"order": np.array(self._known_order, np.int64)} if self._is_ordinal else {}),
         }
 
-    @staticmethod
-    def split_pair_columns(state: State) -> State:
-        return from_two_classes(state)
-
     def set_state(self, state: State) -> None:
-        self._set_reduction("ovr" if self.reduction == "two" and has_column_each(state) else self.reduction)
+        self._set_reduction("ovr" if self.reduction == "two" and self.has_columns_in(state) else self.reduction)
         self._evidence, self._n_iterations = state["evidence"], state["n_iterations"]
         self._half_life.set_state(state)
         self.calibration.set_state(state)
         n_classes = len(state["class_counts"]) if self.has_class_columns else 2
         self._dense = DenseBlock.from_state(self._reduction, state, n_classes) if "vector_mean" in state else None
-        self._prior = 0.0 if self.has_class_columns else state["intercept_log_ratio"]
-        if not self.has_class_columns:
+        keys = state["keys"].tolist()
+        if self.has_class_columns:
+            self._prior, fields = 0.0, OF_SEVERAL
+            ends = np.cumsum(state["n_taught"])[:-1]
+            classes = np.split(state["taught_columns"].copy(), ends)
+            known = np.split(np.array([state[name] for name in KNOWN]), ends, axis=1)
+            self._problems = np.array([state[name] for name in PROBLEMS])
+            self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
+        else:
+            fields, classes = OF_PAIR, [self._unknown.classes] * len(keys)
+            of_all = np.zeros((len(keys), len(KNOWN), 2))
+            for field in fields:
+                if field.place is not None:
+                    of_all[:, field.place[0], field.place[1]] = state[field.name]
+            known = [*(of_all + 0.0)]  # no −0
+            weight, self._prior, square, positives, negatives = (state[field.name] for field in OF_INTERCEPT)
+            self._problems = np.array([[weight + 0.0], [square], [0.0], [0.0]])
+            self._class_counts, self._n_examples = np.array([negatives, positives]), negatives + positives
             self._mistakes.set_state(state)
-            state = in_columns(state, np.array([1.0, 0.0]))
-        ends = np.cumsum(state["n_taught"])[:-1]
-        taught = zip(
-            np.split(state["taught_columns"].copy(), ends),
-            np.split(np.array([state[name] for name in OF_COLUMN]), ends, axis=1),
-            strict=True,
-        )
-        of_features = zip(*(state[name].tolist() for name in ("keys", "log_ratios", "counts")), taught, strict=False)
-        self._features = {key: Feature(ratio, total, *known_counts) for key, ratio, total, known_counts in of_features}
-        self._problems = np.array([state[name] for name in OF_PROBLEM])
-        self._class_counts, self._n_examples = state["class_counts"].copy(), state["n_examples"]
+        names = [field.name for field in fields if field.place is None]
+        rows = zip(*(state[name].tolist() for name in names), strict=True)
+        self._features = {
+            key: Feature(self._unknown.numbers | dict(zip(names, row, strict=True)), *of_columns)
+            for key, row, *of_columns in zip(keys, rows, classes, known, strict=False)
+        }
+        if not self.has_class_columns:
+            for feature in self._features.values():
+                feature.numbers["counts"] = float(feature.known[2].sum())
         if self._is_ordinal:
             self._known_order = state["order"].tolist()
             if len(self.order) < len(self._known_order):  # a longer order has classes that come later
                 self.order = np.array(self._known_order, np.int64)
+
+
+def numbers_of(features: list[Feature], name: str) -> Floats:
+    return np.array([feature.numbers[name] for feature in features], np.float64)
 
 
 def logarithms(log_odds: list[float], order: Sequence[int]) -> list[float]:

@@ -10,26 +10,28 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT
 from stream_pegasos.common.state import (
     COLUMNS,
     DIMENSIONS,
     FEATURES,
-    LARGEST_SUM,
+    SIGN,
     TAUGHT,
+    THRESHOLDS,
     Declaration,
     Field,
     State,
     count,
     keys,
 )
-from stream_pegasos.engine.pure.driver import (
-    CALIBRATION,
-    CONFIDENCE,
-    SMALLEST_SLOPE,
-    Calibration,
-    squares_of_confidence,
+from stream_pegasos.engine.feature_schema import (
+    AGE_BITS,
+    LARGEST_ADAPTIVE_WEIGHT,
+    LARGEST_LOG_RATIO,
+    OF_PAIR,
+    OF_SEVERAL,
+    most_examples,
 )
+from stream_pegasos.engine.pure.driver import CALIBRATION, CONFIDENCE, halved_slope
 from stream_pegasos.engine.pure.encoders import are_unique
 from stream_pegasos.engine.pure.half_life import STEADY
 from stream_pegasos.engine.pure.mistakes import MISTAKES
@@ -45,20 +47,13 @@ OF_ONE_WEIGHT = ("two", "ordinal")
 # The scale of a feature that says nothing about the label by itself; it may say something beside others.
 LEAST_SCALE = 0.3
 # All evidence is divided by this number when an example counts this much. It is a power of two, so nothing is rounded.
-RESCALED_AT = 2.0**16
+RESCALED_AT = 2.0**AGE_BITS
 # No example counts more than this, so that the counts of features stay in the range of single precision.
 LARGEST_EXAMPLE = 1e15
 # Smaller sums of squared gradients count as 0, and the weight does not move.
 LEAST_SQUARES = 2.0**-126
 # Values with a smaller sum of squares are first enlarged, by a power of two, so that nothing is rounded.
 LEAST_SQUARED_NORM, ENLARGED = 2.0**-500, 2.0**600
-ROUNDED_UP = 2.0  # the rounding of many additions raises a count by less than this factor
-
-# The largest possible count of examples, each with the largest weight of its own and of its class.
-LARGEST_COEFFICIENT = 2.0 * LARGEST_COUNT * LARGEST_WEIGHT * LARGEST_WEIGHT
-# No step is much larger than the learning rate, which is at most 1e30, and there are at most 2⁶³ steps; smoothing is at
-# least 1e-30, so that no count ratio exceeds 2⁶³ · 1e90.
-LARGEST_ADAPTIVE_WEIGHT, LARGEST_LOG_RATIO = 1e60, 300.0
 
 # The first steps are this much larger if values differ; half of that is left after `EMPHASIZED` examples.
 EMPHASIS, EMPHASIZED = 2.0, 1000.0
@@ -92,41 +87,117 @@ LEAST_SPREAD, LARGEST_VECTOR_WEIGHT = 1e-6, 1e30
 
 @dataclass(slots=True)
 class Feature:
-    """A feature: the log-count ratio that scales it, the number of examples with it, and its taught classes. `known`
-    has a column for each class, with weight, sum of squared gradients, and number of examples.
+    """A feature: its numbers by the names of their fields, and its taught classes. `known` has a column for each class,
+    with weight, sum of squared gradients, and number of examples.
     """
 
-    log_ratio: float
-    count: float
+    numbers: dict[str, float]
     classes: NDArray[np.int64]
     known: Floats
 
 
-OF_PROBLEM = ("intercepts", "intercept_squares", "offsets", "offset_squares")
-OF_DENSE = ("vector_mean", "vector_covariance", "vector_weights", "joint_weights", "joint_information")
-OF_COLUMN = ("values", "gradient_squares", "taught_counts")
-OF_TAUGHT = ("taught_columns", *OF_COLUMN)
+SIGNS = np.array([-1.0, 1.0])  # of two classes in the column that they share
 
 
-def number_fields(names: tuple[str, ...], *shape: str) -> tuple[Field, ...]:
-    """The fields of a feature, or of the intercept, under these names."""
-    weight, log_ratio, squares, positives, negatives = names
+def both(of_first: str, of_second: str) -> Callable[[State], Floats]:
+    """The numbers of two classes, from a field of each."""
+    return lambda state: np.array([state[of_first], state[of_second]])
 
-    def most(of: str) -> Callable[[State], float]:
-        return lambda state: state[of] * ROUNDED_UP if shape else LARGEST_COEFFICIENT * state["evidence"]
 
+def twice(name: str) -> Callable[[State], Floats]:
+    """The same number for both classes."""
+    return lambda state: np.repeat(state[name], 2)
+
+
+def opposite(name: str) -> Callable[[State], Floats]:
+    """A number for the second class, and its opposite for the first."""
+    return lambda state: np.outer(state[name], SIGNS).ravel() + 0.0  # no −0
+
+
+def slope_of_joined(state: State) -> float:
+    """The slope after two classes got a column each: with vectors, that of the joint weights."""
+    if "joint_weights" not in state:
+        return halved_slope(state)
+    return halved_slope({"slope": max(float(state["joint_weights"][0]), LEAST_SLOPE)})
+
+
+# Fields of the model.
+EVIDENCE = Field("evidence", 1.0, RESCALED_AT, merges="joint")  # the count of an example that is learned now
+N_ITERATIONS = count("n_iterations", merges="sum")
+OF_INTERCEPT = (
+    Field("intercept", 0.0, LARGEST_ADAPTIVE_WEIGHT, signed=True, merges="evidence", mirror=SIGN),
+    Field(
+        "intercept_log_ratio",
+        0.0,
+        LARGEST_LOG_RATIO,
+        signed=True,
+        merges="evidence",
+        evidence=("n_positives", "n_negatives"),
+        mirror=SIGN,
+    ),
+    Field("intercept_squares", ages=True, merges="sum"),
+    Field("n_positives", 0.0, most_examples, ages=True, merges="sum", mirror="n_negatives"),
+    Field("n_negatives", 0.0, most_examples, ages=True, merges="sum", mirror="n_positives"),
+)
+
+
+def problem_fields(owner: str) -> tuple[Field, ...]:
+    """The fields of problems, one for each of these."""
+    shape = (owner,)
     return (
-        Field(weight, 0.0, LARGEST_ADAPTIVE_WEIGHT, shape, signed=True),
-        Field(log_ratio, 0.0, LARGEST_LOG_RATIO, shape, signed=True),
-        Field(squares, 0.0, LARGEST_SUM, shape),
-        Field(positives, 0.0, most("n_positives"), shape),
-        Field(negatives, 0.0, most("n_negatives"), shape),
+        Field(
+            "intercepts",
+            0.0,
+            LARGEST_ADAPTIVE_WEIGHT,
+            shape,
+            signed=True,
+            merges="evidence",
+            split=opposite("intercept"),
+        ),
+        Field("intercept_squares", shape=shape, ages=True, merges="sum", split=twice("intercept_squares")),
+        Field("offsets", 0.0, LARGEST_OFFSET, shape, signed=True, merges="evidence", split=lambda state: np.zeros(2)),
+        Field("offset_squares", shape=shape, merges="evidence", split=lambda state: np.zeros(2)),
     )
 
 
-OF_FEATURE = ("values", "log_ratios", "gradient_squares", "positives", "negatives")
-OF_INTERCEPT = ("intercept", "intercept_log_ratio", "intercept_squares", "n_positives", "n_negatives")
-EVIDENCE = Field("evidence", 1.0, RESCALED_AT)  # the count of an example that is learned now
+def last_column(state: State) -> float:
+    return len(state["class_counts"]) - 1
+
+
+# What was taught of several classes, for each feature.
+OF_TAUGHT = (
+    count(
+        "n_taught",
+        FEATURES,
+        high=lambda state: len(state["class_counts"]),
+        sizes=TAUGHT,
+        merges="joint",
+        split=lambda state: np.full(len(state["keys"]), 2),
+    ),
+    count(
+        "taught_columns",
+        TAUGHT,
+        high=last_column,
+        holds_columns=True,
+        merges="joint",
+        split=lambda state: np.tile(np.arange(2), len(state["keys"])),
+    ),
+)
+OF_TAUGHT_COLUMNS = (
+    Field("values", 0.0, LARGEST_ADAPTIVE_WEIGHT, (TAUGHT,), signed=True, merges="weight", split=opposite("values")),
+    Field("gradient_squares", shape=(TAUGHT,), ages=True, merges="sum", split=twice("gradient_squares")),
+    Field(
+        "taught_counts",
+        0.0,
+        most_examples,
+        (TAUGHT,),
+        ages=True,
+        merges="sum",
+        split=lambda state: np.array([state["negatives"], state["positives"]]).T.ravel(),
+    ),
+)
+PROBLEMS = tuple(field.name for field in problem_fields(COLUMNS))
+KNOWN = tuple(field.name for field in OF_TAUGHT_COLUMNS)
 # The conditions for the keys of features.
 OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
     ("a feature has two weights", lambda state: are_unique(state["keys"])),
@@ -136,18 +207,32 @@ OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
 
 def dense_fields(reduction: str) -> tuple[Field, ...]:
     """The fields of the dense block. The covariance is the lower half of a matrix, row by row."""
-    shape = (DIMENSIONS,) if reduction in OF_ONE_WEIGHT else (COLUMNS, DIMENSIONS)
-    counts = (Field("vector_counts", 0.0, LARGEST_SUM, (COLUMNS,)),) if reduction in ("multilabel", "ordinal") else ()
+    shares = reduction in OF_ONE_WEIGHT
+    counts = (Field("vector_counts", shape=(COLUMNS,), ages=True, merges="joint"),) if has_counts(reduction) else ()
     return (
-        Field("n_vectors", 0.0, LARGEST_SUM),
-        Field("vector_evidence", 1.0, 2.0),
-        Field("vector_mean", 0.0, 1.0 + 1e-6, (DIMENSIONS,), signed=True),
-        Field("vector_covariance", 0.0, 1.0 + 1e-6, ("pairs",), signed=True),
-        Field("vector_weights", 0.0, LARGEST_VECTOR_WEIGHT, shape, signed=True),
+        Field("n_vectors", ages=True, merges="joint"),
+        Field("vector_evidence", 1.0, 2.0, merges="joint"),
+        Field("vector_mean", 0.0, 1.0 + 1e-6, (DIMENSIONS,), signed=True, merges="joint"),
+        Field("vector_covariance", 0.0, 1.0 + 1e-6, ("pairs",), signed=True, merges="joint"),
+        Field(
+            "vector_weights",
+            0.0,
+            LARGEST_VECTOR_WEIGHT,
+            (DIMENSIONS,) if shares else (COLUMNS, DIMENSIONS),
+            signed=True,
+            merges="joint",
+            mirror=SIGN if reduction == "two" else "",
+            split=lambda state: np.outer(SIGNS, state["vector_weights"]),
+        ),
         *counts,
-        Field("joint_weights", 0.0, LARGEST_JOINT_WEIGHT, ("joint",), size=2),
-        Field("joint_information", 0.0, LARGEST_SUM, ("information",), signed=True, size=3),
+        Field("joint_weights", 0.0, LARGEST_JOINT_WEIGHT, ("joint",), size=2, merges="joint"),
+        Field("joint_information", shape=("information",), signed=True, size=3, merges="joint"),
     )
+
+
+def has_counts(reduction: str) -> bool:
+    """Whether the dense block counts the vectors of each class."""
+    return reduction in ("multilabel", "ordinal")
 
 
 def is_covariance(state: State) -> bool:
@@ -167,17 +252,10 @@ def is_covariance(state: State) -> bool:
 
 OF_VECTORS: tuple[str, Callable[[State], bool]] = ("the covariance is none of the vectors", is_covariance)
 OF_TWO_CLASSES = Declaration(
-    (
-        EVIDENCE,
-        *number_fields(OF_INTERCEPT),
-        keys("keys", FEATURES),
-        *number_fields(OF_FEATURE, FEATURES),
-        count("n_iterations"),
-        *CALIBRATION,
-        *MISTAKES,
-    ),
+    (EVIDENCE, *OF_INTERCEPT, keys("keys", FEATURES, merges="joint"), *OF_PAIR, N_ITERATIONS, *CALIBRATION, *MISTAKES),
     (*OF_KEYS, OF_VECTORS),
     dense_fields("two"),
+    EVIDENCE.name,
 )
 
 
@@ -198,32 +276,34 @@ def declared(reduction: str, growing_half_life: bool = False) -> Declaration:
         return replace(fixed, fields=fixed.fields + STEADY)
     if reduction == "two":
         return OF_TWO_CLASSES
-    problems = "thresholds" if reduction == "ordinal" else COLUMNS
-
-    def most(state: State) -> float:
-        return LARGEST_COEFFICIENT * float(state["evidence"])
-
-    def last_column(state: State) -> float:
-        return len(state["class_counts"]) - 1
-
+    slope, *calibration = CALIBRATION
     fields = [
         EVIDENCE,
-        Field("n_examples", 0.0, most),
-        Field("class_counts", 0.0, most, (COLUMNS,)),
-        Field("intercepts", 0.0, LARGEST_ADAPTIVE_WEIGHT, (problems,), signed=True),
-        Field("intercept_squares", 0.0, LARGEST_SUM, (problems,)),
-        Field("offsets", 0.0, LARGEST_OFFSET, (problems,), signed=True),
-        Field("offset_squares", 0.0, LARGEST_SUM, (problems,)),
-        keys("keys", FEATURES),
-        Field("log_ratios", 0.0, LARGEST_LOG_RATIO, (FEATURES,)),
-        Field("counts", 0.0, most, (FEATURES,)),
-        count("n_taught", FEATURES, high=lambda state: len(state["class_counts"])),
-        count("taught_columns", TAUGHT, high=last_column),
-        Field("values", 0.0, LARGEST_ADAPTIVE_WEIGHT, (TAUGHT,), signed=True),
-        Field("gradient_squares", 0.0, LARGEST_SUM, (TAUGHT,)),
-        Field("taught_counts", 0.0, most, (TAUGHT,)),
-        count("n_iterations"),
-        *CALIBRATION,
+        Field(
+            "n_examples",
+            0.0,
+            most_examples,
+            ages=True,
+            merges="sum",
+            split=lambda state: state["n_negatives"] + state["n_positives"],
+        ),
+        Field(
+            "class_counts",
+            0.0,
+            most_examples,
+            (COLUMNS,),
+            ages=True,
+            merges="sum",
+            split=both("n_negatives", "n_positives"),
+        ),
+        *problem_fields(THRESHOLDS if reduction == "ordinal" else COLUMNS),
+        keys("keys", FEATURES, merges="joint"),
+        *OF_SEVERAL,
+        *OF_TAUGHT,
+        *OF_TAUGHT_COLUMNS,
+        N_ITERATIONS,
+        replace(slope, split=slope_of_joined),
+        *calibration,
         *CONFIDENCE,
     ]
     conditions = [
@@ -233,9 +313,9 @@ def declared(reduction: str, growing_half_life: bool = False) -> Declaration:
         ("a feature has a column twice", lambda state: are_ascending(state["n_taught"], state["taught_columns"])),
     ]
     if reduction == "ordinal":
-        fields.append(count("order", COLUMNS, high=last_column))
+        fields.append(count("order", COLUMNS, high=last_column, holds_columns=True, merges="joint"))
         conditions += ORDERED
-    return Declaration(tuple(fields), tuple(conditions), dense_fields(reduction))
+    return Declaration(tuple(fields), tuple(conditions), dense_fields(reduction), EVIDENCE.name)
 
 
 def are_ascending(n_taught: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
@@ -295,39 +375,3 @@ def slopes(agreements: Floats, hinge: bool) -> Floats:
     if hinge:
         return (agreements < 1.0).astype(np.float64)
     return 1.0 / (1.0 + np.exp(np.minimum(agreements, 700.0)))
-
-
-def in_columns(state: State, signs: Floats) -> State:
-    """A state of two classes with a column for each, the negative class first. `signs` multiply the weight in each
-    column.
-    """
-    n, squares = len(state["keys"]), signs * signs
-    class_counts = np.array([state["n_negatives"], state["n_positives"]])
-    return state | {
-        "counts": state["positives"] + state["negatives"],
-        "n_taught": np.full(n, 2),
-        "taught_columns": np.tile(np.arange(2), n),
-        "values": np.outer(state["values"], signs).ravel() + 0.0,  # no −0
-        "gradient_squares": np.outer(state["gradient_squares"], squares).ravel(),
-        "taught_counts": np.array([state["negatives"], state["positives"]]).T.ravel(),
-        "intercepts": (state["intercept"] * signs)[signs != 0.0] + 0.0,
-        "intercept_squares": (state["intercept_squares"] * squares)[signs != 0.0],
-        "offsets": np.zeros(np.count_nonzero(signs)),
-        "offset_squares": np.zeros(np.count_nonzero(signs)),
-        "class_counts": class_counts,
-        "n_examples": float(class_counts.sum()),
-    }
-
-
-def from_two_classes(state: State) -> State:
-    """The state as of an "ovr" learner: the negative class in column 0, the positive class in 1. The margins become −m
-    and m, so the slope is halved.
-    """
-    ratios = np.abs(state["log_ratios"] - state["intercept_log_ratio"])
-    slope = max(float(state["joint_weights"][0]), LEAST_SLOPE) if "joint_weights" in state else state["slope"]
-    new_state = Calibration().get_state(has_columns=True) | in_columns(state, np.array([-1.0, 1.0]))
-    new_state |= squares_of_confidence(state)
-    new_state |= {"log_ratios": np.minimum(ratios, LARGEST_LOG_RATIO), "slope": max(slope / 2.0, SMALLEST_SLOPE)}
-    if "vector_weights" in state:
-        new_state["vector_weights"] = np.outer([-1.0, 1.0], state["vector_weights"])
-    return {field.name: new_state[field.name] for field in declared("ovr", "n_steady" in state).select_fields(state)}

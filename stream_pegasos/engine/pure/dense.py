@@ -17,15 +17,17 @@ from stream_pegasos.engine.pure.adaptive_state import (
     LARGEST_JOINT_WEIGHT,
     LARGEST_MARGIN_JOINED,
     LEAST_SPREAD,
-    OF_DENSE,
     OF_ONE_WEIGHT,
     PRIOR_VARIANCE,
     SHARE_BESIDE,
     SURE_BELOW,
+    dense_fields,
+    has_counts,
 )
 from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS
 
 Floats = NDArray[np.float64]
+ARRAYS = tuple(field.name for field in dense_fields("two") if field.shape)
 
 
 @dataclass(slots=True)
@@ -206,17 +208,17 @@ class DenseBlock:
         weights = self.weights[0] if self.reduction in OF_ONE_WEIGHT else self.weights
         information = self.information[[0, 0, 1], [0, 1, 1]]
         arrays = self.mean, self.covariance[rows, columns], weights, self.joint, information
-        counts = {"vector_counts": self.counts.copy()} if self.reduction in ("multilabel", "ordinal") else {}
+        counts = {"vector_counts": self.counts.copy()} if has_counts(self.reduction) else {}
         numbers = {"n_vectors": self.n, "vector_evidence": self.evidence}
-        return {**dict(zip(OF_DENSE, map(np.copy, arrays), strict=True)), **counts, **numbers}
+        return {**dict(zip(ARRAYS, map(np.copy, arrays), strict=True)), **counts, **numbers}
 
     @classmethod
     def from_state(cls, reduction: str, state: State, n_classes: int) -> DenseBlock:
-        mean, triangle, weights, joint, (a, b, c) = (state[name].copy() for name in OF_DENSE)
+        mean, triangle, weights, joint, (a, b, c) = (state[name].copy() for name in ARRAYS)
         rows, columns = np.tril_indices(len(mean))
         covariance = np.zeros((len(mean), len(mean)))
         covariance[rows, columns] = covariance[columns, rows] = triangle
-        counts = state["vector_counts"].copy() if "vector_counts" in state else np.zeros(n_classes)
+        counts = state["vector_counts"].copy() if has_counts(reduction) else np.zeros(n_classes)
         weights = weights.reshape(-1, len(mean))
         n, evidence, information = state["n_vectors"], state["vector_evidence"], np.array([[a, b], [b, c]])
         return cls(reduction, mean, covariance, weights, counts, n, evidence, joint, information)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.common.state import LARGEST_SUM, Declaration, Field, State
+from stream_pegasos.common.state import Declaration, Field, State
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.engine.pure.encoders import Encoder, Inputs, get_parameters
 from stream_pegasos.engine.pure.weights import INTERCEPT, NO_VECTOR, Row
@@ -48,25 +48,29 @@ AS_LIKELY = 1.0 - 1e-9
 # No probability is nearer to 0 or 1 than the probability of this margin.
 LARGEST_LOG_ODDS = 34.0
 
-CALIBRATION = (Field("slope", SMALLEST_SLOPE, LARGEST_SLOPE), Field("calibration_squares"))
-CONFIDENCE = (
-    Field("confidence_intercept", 0.0, LARGEST_SUM, signed=True),
-    Field("confidence_slope", LEAST_CONFIDENCE_SLOPE, LARGEST_SUM),
-    Field("confidence_intercept_squares"),
-    Field("confidence_slope_squares"),
-)
+
+def halved_slope(state: State) -> float:
+    """The slope after two classes got a column each: their margins are twice as far apart as their column said."""
+    return max(float(state["slope"]) / 2.0, SMALLEST_SLOPE)
 
 
-def squares_of_confidence(state: Mapping[str, Any]) -> dict[str, Any]:
+def gradients_so_far(state: State) -> float:
     """The squared gradients of the confidence for a learner that had two classes so far. The slope and the confidence
     have steps of the same kind, over (error · log-odds)²; so one example does not move the confidence far.
     """
-    return {field.name: state["calibration_squares"] for field in CONFIDENCE[2:]}
+    return float(state["calibration_squares"])
 
 
-def has_column_each(state: Mapping[str, Any]) -> bool:
-    """Whether each class has its own column in this state, even if only two classes are known."""
-    return CONFIDENCE[0].name in state
+CALIBRATION = (
+    Field("slope", SMALLEST_SLOPE, LARGEST_SLOPE, merges="mean", split=halved_slope),
+    Field("calibration_squares", merges="mean"),
+)
+CONFIDENCE = (
+    Field("confidence_intercept", signed=True, merges="mean", split=lambda state: 0.0),
+    Field("confidence_slope", LEAST_CONFIDENCE_SLOPE, merges="mean", split=lambda state: 1.0),
+    Field("confidence_intercept_squares", merges="mean", split=gradients_so_far),
+    Field("confidence_slope_squares", merges="mean", split=gradients_so_far),
+)
 
 
 def sigmoid(log_odds: float) -> float:
@@ -160,16 +164,15 @@ class Calibration:
             self.slope = min(max(slope, SMALLEST_SLOPE), LARGEST_SLOPE)
 
     def get_state(self, has_columns: bool = False) -> State:
-        state = {"slope": self.slope, "calibration_squares": self._squares}
+        state = dict(zip((field.name for field in CALIBRATION), (self.slope, self._squares), strict=True))
         if has_columns:
-            state.update(
-                zip([field.name for field in CONFIDENCE], self.confidence + self._confidence_squares, strict=True)
-            )
+            numbers = self.confidence + self._confidence_squares
+            state |= {field.name: number for field, number in zip(CONFIDENCE, numbers, strict=True)}
         return state
 
     def set_state(self, state: State) -> None:
-        self.slope, self._squares = state["slope"], state["calibration_squares"]
-        if CONFIDENCE[0].name in state:
+        self.slope, self._squares = (state[field.name] for field in CALIBRATION)
+        if all(field.name in state for field in CONFIDENCE):
             intercept, slope, *squares = (state[field.name] for field in CONFIDENCE)
             self.confidence, self._confidence_squares = (intercept, slope), (squares[0], squares[1])
 
@@ -279,9 +282,12 @@ class Learner:
     def set_state(self, state: State) -> None:
         raise NotImplementedError
 
-    @staticmethod
-    def split_pair_columns(state: State) -> State:
-        """The state after two classes that shared a column got one each."""
+    def has_columns_in(self, state: Mapping[str, Any]) -> bool:
+        """Whether each class has its own column in a state of this rule, even if only two classes are known."""
+        return self.has_class_columns
+
+    def split_declaration(self) -> Declaration:
+        """The declaration of a state in which two classes that shared a column have one each."""
         raise NotImplementedError
 
     # The driver.
@@ -289,7 +295,7 @@ class Learner:
     def grow(self) -> None:
         """Give each of two classes that share a column its own. All scores stay the same, up to rounding."""
         if not self.has_class_columns:
-            self.set_state(self.split_pair_columns(self.get_state()))
+            self.set_state(self.split_declaration().split_pair(self.get_state()))
 
     @property
     def calibrated(self) -> tuple[float, float, float]:

@@ -22,8 +22,8 @@ LARGEST_LOSS = 1e30
 ROUNDING = 2.0**-22  # smaller relative growth of evidence is rounding
 
 STEADY = (
-    Field("n_steady", 0.0, LARGEST_COUNT),
-    *(Field(name, 0.0, LARGEST_LOSS) for name in ("short_loss", "long_loss", "least_loss", "variance")),
+    Field("n_steady", 0.0, LARGEST_COUNT, merges="sum"),
+    *(Field(name, 0.0, LARGEST_LOSS, merges="mean") for name in ("short_loss", "long_loss", "least_loss", "variance")),
 )
 OF_STEADY = tuple(field.name for field in STEADY)
 
@@ -101,7 +101,8 @@ def gained(now: Floats, before: Floats) -> Floats:
 
 
 def steady_before(state: State, n: int) -> float | None:
-    """The number of examples since the last change of the stream, not counting the last n; `None` if the half-life is
-    fixed.
+    """The number of examples since the last change of the stream in a state of the adaptive rule, not counting the last
+    n; `None` if the half-life is fixed.
     """
-    return max(state["n_steady"] - n, 0.0) if "n_steady" in state else None
+    n_steady = state.get(OF_STEADY[0])
+    return None if n_steady is None else max(n_steady - n, 0.0)

@@ -14,10 +14,28 @@ N_MISTAKES, SMALLEST, SIZES_IN_OCTAVE = 128, -8, 8
 MOST_NEWEST = 1 << 15
 
 MISTAKES = (
-    Field("n_newest_negatives", 0.0, MOST_NEWEST),
-    Field("n_newest_positives", 0.0, MOST_NEWEST),
-    Field("false_positives", 0.0, 2.0 * MOST_NEWEST, ("sizes",), size=N_MISTAKES),
-    Field("false_negatives", 0.0, 2.0 * MOST_NEWEST, ("sizes",), size=N_MISTAKES),
+    Field("n_newest_negatives", 0.0, MOST_NEWEST, merges="newest", mirror="n_newest_positives"),
+    Field("n_newest_positives", 0.0, MOST_NEWEST, merges="newest", mirror="n_newest_negatives"),
+    Field(
+        "false_positives",
+        0.0,
+        2.0 * MOST_NEWEST,
+        ("sizes",),
+        size=N_MISTAKES,
+        merges="newest",
+        evidence=("n_newest_negatives",),
+        mirror="false_negatives",
+    ),
+    Field(
+        "false_negatives",
+        0.0,
+        2.0 * MOST_NEWEST,
+        ("sizes",),
+        size=N_MISTAKES,
+        merges="newest",
+        evidence=("n_newest_positives",),
+        mirror="false_positives",
+    ),
 )
 COUNTS = tuple(field.name for field in MISTAKES)
 
