@@ -305,6 +305,7 @@ cdef uint64_t INTERCEPT_HASH = hash_key(weights.INTERCEPT)
 
 cdef struct Row:  # x = factor · {hash: value}, as in `pure`
     uint64_t* hashes
+    const int32_t* columns  # of a matrix, in place of hashes during a loop by column; else NULL
     double* values
     Py_ssize_t n
     double factor

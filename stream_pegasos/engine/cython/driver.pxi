@@ -98,7 +98,8 @@ cdef class Learner:
     cdef int _begin_many(self, Encoder encoder, Py_ssize_t n_classes) except -1:
         return 0
 
-    cdef int _end_many(self) noexcept nogil:
+    cdef int _end_many(self, bint failed) noexcept nogil:
+        """End a loop; one that failed may be undone."""
         return 0
 
     def flush(self):
@@ -252,7 +253,11 @@ cdef class Learner:
         if weighted:
             example_weights = weights
         # Names get numbers for the time being where an example may leave none.
-        n = n_done = encoder._load_many(X, learning or self._counts_unknown, weighted or self._counts_unknown)
+        encoder._defers_check = True
+        try:
+            n = n_done = encoder._load_many(X, learning or self._counts_unknown, weighted or self._counts_unknown)
+        finally:
+            encoder._defers_check = False
         n_classes = self._n_classes_for(y)
         margins, calibrated = np.empty((n, n_classes)), np.empty((n, 3))
         out_margins, out_calibrated = margins, calibrated
@@ -260,6 +265,7 @@ cdef class Learner:
             ParallelPrediction(margins, calibrated)._predict(encoder, self)
             return margins, calibrated
         self._begin_many(encoder, n_classes)
+        encoder._end_check()
         try:
             encoder._start_helpers()
             with nogil:
@@ -285,7 +291,7 @@ cdef class Learner:
         finally:
             with nogil:
                 encoder._end_helpers()
-            status = min(status, self._end_many())
+            status = min(status, self._end_many(status < 0))
         if status == NO_MEMORY:
             encoder._raise_error()
         check_status(status)

@@ -55,6 +55,7 @@ cdef class Encoder:
     cdef Py_ssize_t _capacity
     cdef bint _learned  # whether the newest example was
     cdef bint _has_names
+    cdef bint _defers_check  # whether values that are to be loaded may be checked later, by `_end_check`
     cdef Py_ssize_t _n_before  # names before the newest example, or before the loop
     cdef Guard _guard
 
@@ -143,8 +144,12 @@ cdef class Encoder:
     cpdef bint is_crowded(self, Py_ssize_t n_held):
         return False
 
+    cdef int _end_check(self) except -1:
+        """Check what the load has left, unless the loop checks each example as it comes."""
+        return 0
+
     cdef int _raise_error(self) except -1:
-        """Raise what Python raised as an example was made in a loop, if it did."""
+        """Raise the error that ended a loop as an example was made, if there is one."""
         return 0
 
     # For several threads.
@@ -446,8 +451,10 @@ cdef class Rows(Encoder):
     cdef const int64_t[::1] _indices64
     cdef const double[::1] _data
     cdef bint _wide, _by_column, _in_place  # in place where no intercept is to stand behind the values
+    cdef bint _is_checked  # whether the values were; in a loop by column each row is checked as it comes
     cdef Py_ssize_t _n_columns
     cdef Py_ssize_t _most  # the last column that has a value
+    cdef Py_ssize_t _wrong  # the row with a wrong value that ended a loop; −1 for none
 
     def __init__(self, Py_ssize_t n_columns):
         self._n_columns = n_columns
@@ -464,8 +471,8 @@ cdef class Rows(Encoder):
     cdef Py_ssize_t _load_many(self, X, bint learning, bint tentative=False) except -1:
         cdef Py_ssize_t i, n
         cdef uint64_t most = 0  # of numbers without a sign, so that a negative column is a huge one
-        cdef bint fine = True
         indptr, indices, data = X
+        self._wrong, self._is_checked = -1, False
         self._indptr, self._data = indptr, data
         self._wide, self._by_column, self._in_place = indices.dtype == np.int64, False, False
         n = self._data.shape[0]
@@ -479,17 +486,37 @@ cdef class Rows(Encoder):
                     most = max(most, <uint64_t> self._indices64[i])
             elif n:
                 most = sp_largest(<const uint32_t*> &self._indices32[0], n)
-            if n:
-                fine = sp_all_within(&self._data[0], n, VALUE_LIMIT)
         if n and most >= <uint64_t> (self._n_columns if self._wide else min(self._n_columns, 1 << 31)):
             wrong = indices.min() if indices.min() < 0 else indices.max()
             raise ValueError(must_be("a column of X", f"from 0 to {self._n_columns - 1}", int(wrong)))
-        if not fine:
-            for i in range(n):
-                if not fabs(self._data[i]) <= VALUE_LIMIT:
-                    raise ValueError(must_be(f"column {indices[i]}", SIZE_EXPECTED, self._data[i]))
         self._most = most
+        if not self._defers_check:
+            self._check_values(0, n)
+            self._is_checked = True
         return self._indptr.shape[0] - 1
+
+    cdef int _check_values(self, Py_ssize_t begin, Py_ssize_t end) except -1:
+        cdef Py_ssize_t i
+        cdef bint fine = True
+        if begin < end:
+            with nogil:
+                fine = sp_all_within(&self._data[begin], end - begin, VALUE_LIMIT)
+        for i in range(begin, begin if fine else end):
+            if not fabs(self._data[i]) <= VALUE_LIMIT:
+                column = self._indices64[i] if self._wide else self._indices32[i]
+                raise ValueError(must_be(f"column {column}", SIZE_EXPECTED, self._data[i]))
+        return 0
+
+    cdef int _end_check(self) except -1:
+        if not self._is_checked and not self._by_column:
+            self._check_values(0, self._data.shape[0])
+            self._is_checked = True
+        return 0
+
+    cdef int _raise_error(self) except -1:
+        cdef Py_ssize_t wrong = self._wrong
+        self._wrong = -1
+        return self._check_values(self._indptr[wrong], self._indptr[wrong + 1]) if wrong >= 0 else 0
 
     cdef bint _is_dense(self) noexcept nogil:
         """Whether columns come again so often that a loop gains by having the weights by column."""
@@ -499,9 +526,15 @@ cdef class Rows(Encoder):
         cdef Py_ssize_t begin = self._indptr[i], j
         cdef Row* e = &self._example
         e.n, e.factor = self._indptr[i + 1] - begin, 1.0
-        if self._reserve(e.n) < 0:
+        e.columns = NULL
+        if self._by_column and not self._is_checked and not sp_all_within(&self._data[begin], e.n, VALUE_LIMIT):
+            self._wrong = i
             return NULL
-        if self._by_column:
+        if self._by_column and self._in_place:
+            e.columns = &self._indices32[begin]
+        elif self._reserve(e.n) < 0:
+            return NULL
+        elif self._by_column:
             for j in range(e.n):
                 e.hashes[j] = self._indices32[begin + j]
         elif self._wide:

@@ -10,6 +10,12 @@ cdef struct Buffered:  # of an example that waits for a step of a column: coeffi
     Py_ssize_t column
 
 
+cdef struct BeforeLoop:  # what a loop over a matrix changes beside the weights
+    Column column
+    Steps steps
+    Calibration calibration
+
+
 cdef enum:
     TWO
     OVR
@@ -31,6 +37,7 @@ cdef class PegasosLearner(Learner):
     cdef double* _probabilities  # of classes
     cdef double* _signs  # of the example in each column where it violates the margin, else 0
     cdef Py_ssize_t _width  # how many columns there is room for
+    cdef BeforeLoop _before
     cdef Buffered* _buffered
     cdef Py_ssize_t _buffer_size, _buffer_capacity
 
@@ -219,12 +226,20 @@ cdef class PegasosLearner(Learner):
         if isinstance(encoder, Rows) and (<Rows> encoder)._is_dense():
             if self.weights._begin_by_column((<Rows> encoder)._most + 1) < 0:
                 raise MemoryError
+            self._before = BeforeLoop(self.weights._columns[0], self._steps[0], self._calibration)
             (<Rows> encoder)._by_column = True
             (<Rows> encoder)._in_place = self._intercept_scaling == 0.0
         return 0
 
-    cdef int _end_many(self) noexcept nogil:
-        return self.weights._end_by_column() if self.weights._by_column != NULL else 0
+    cdef int _end_many(self, bint failed) noexcept nogil:
+        """The weights by column are ahead of the table, so a loop that met a wrong value is undone as a whole."""
+        if self.weights._by_column == NULL:
+            return 0
+        if not failed:
+            return self.weights._end_by_column()
+        self.weights._undo_by_column()
+        self.weights._columns[0], self._steps[0], self._calibration = self._before.column, self._before.steps, self._before.calibration
+        return 0
 
     cdef int _find_margins(self, Row* e) noexcept nogil:
         cdef Py_ssize_t n = e.n

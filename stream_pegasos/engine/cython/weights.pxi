@@ -8,9 +8,18 @@ cdef enum:
 
 
 cdef inline double inner(const double* weights, const Row* e) noexcept nogil:
-    """The sum of weight · value, the hashes of the example being columns."""
+    """The sum of weight · value over the columns of the example, or its hashes, which are columns then."""
     cdef Py_ssize_t i
     cdef double even = 0.0, odd = 0.0
+    cdef const int32_t* columns = e.columns
+    cdef const double* values = e.values
+    if columns != NULL:
+        for i in range(0, e.n - 1, 2):
+            even += weights[columns[i]] * values[i]
+            odd += weights[columns[i + 1]] * values[i + 1]
+        if e.n & 1:
+            even += weights[columns[e.n - 1]] * values[e.n - 1]
+        return even + odd
     for i in range(0, e.n - 1, 2):
         even += weights[e.hashes[i]] * e.values[i]
         odd += weights[e.hashes[i + 1]] * e.values[i + 1]
@@ -33,6 +42,8 @@ cdef class WeightDict:
     cdef double* _by_column
     cdef double* _sums_by_column
     cdef Py_ssize_t _n_by_column
+    cdef char* _records_before  # of the table, and their number, for a loop that is to be undone
+    cdef Py_ssize_t _n_before
     cdef Py_ssize_t* _positions  # where in the table each feature of the current example is
     cdef Py_ssize_t _positions_capacity
     cdef bint _is_view  # of other weights, in whose memory it looks, but for the line above
@@ -51,8 +62,7 @@ cdef class WeightDict:
         if not self._is_view:
             free_table(&self._table)
             free(self._columns)
-            free(self._by_column)
-            free(self._sums_by_column)
+            self._drop_by_column()
 
     def __len__(self):
         return self._table.n
@@ -289,14 +299,17 @@ cdef class WeightDict:
         cdef double* record
         cdef double* by_column = self._by_column
         cdef double* sums_by_column = self._sums_by_column
+        cdef const int32_t* columns = e.columns
+        cdef Py_ssize_t column
         if by_column != NULL:
             for i in range(e.n):
-                old = by_column[e.hashes[i]]
+                column = e.hashes[i] if columns == NULL else columns[i]
+                old = by_column[column]
                 new = old + step * e.values[i]
-                by_column[e.hashes[i]] = new
+                by_column[column] = new
                 squares += (new - old) * (new + old)
                 if behind:
-                    sums_by_column[e.hashes[i]] += b * (step * e.values[i])
+                    sums_by_column[column] += b * (step * e.values[i])
             its.squares = squares
             return
         for i in range(e.n):
@@ -318,10 +331,15 @@ cdef class WeightDict:
         cdef int64_t key
         self._by_column = <double*> calloc(n_columns + 1, sizeof(double))
         self._sums_by_column = <double*> calloc(n_columns + 1 if self.average else 1, sizeof(double))
-        if self._by_column == NULL or self._sums_by_column == NULL or make_room(&self._table, n_columns + 1) < 0:
+        self._records_before = <char*> malloc((self._table.n + 1) * self._table.record_size)
+        if (
+            self._by_column == NULL or self._sums_by_column == NULL or self._records_before == NULL
+            or make_room(&self._table, n_columns + 1) < 0
+        ):
             self._drop_by_column()  # without room for what is gathered in at the end
             return -1
-        self._n_by_column = n_columns
+        self._n_by_column, self._n_before = n_columns, self._table.n
+        memcpy(self._records_before, self._table.records, (self._table.n + 1) * self._table.record_size)
         for i in range(1, self._table.n + 1):
             if self._stands_by_column(hash_at(&self._table, i)):
                 key = <int64_t> (hash_at(&self._table, i) * INVERSE_MULTIPLIER)
@@ -334,7 +352,19 @@ cdef class WeightDict:
     cdef void _drop_by_column(self) noexcept nogil:
         free(self._by_column)
         free(self._sums_by_column)
+        free(self._records_before)
         self._by_column = self._sums_by_column = NULL
+        self._records_before = NULL
+
+    cdef void _undo_by_column(self) noexcept nogil:
+        """Have the table as it was before the loop."""
+        cdef Py_ssize_t i
+        clear(&self._table)
+        self._table.n = self._n_before
+        memcpy(self._table.records, self._records_before, (self._n_before + 1) * self._table.record_size)
+        for i in range(1, self._n_before + 1):
+            put(&self._table, i)
+        self._drop_by_column()
 
     cdef bint _stands_by_column(self, uint64_t h) noexcept nogil:
         return h == INTERCEPT_HASH or 0 <= <int64_t> (h * INVERSE_MULTIPLIER) < self._n_by_column
