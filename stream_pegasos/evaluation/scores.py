@@ -26,7 +26,7 @@ from stream_pegasos.evaluation.tallies import (
     ratio,
 )
 from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED, model_kind
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.predictions import Predictions
 
 if TYPE_CHECKING:

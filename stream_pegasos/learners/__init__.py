@@ -6,7 +6,7 @@
 | the interface of all: River's protocol, inspection, files; what it asks of a classifier | `model`; `core` |
 | what a model can | `capabilities` |
 | their base classes: labels, scores, state; learning in order, safe against interruptions | `classifier`, `learning` |
-| the meaning of labels; their numbers, and the positive label | `label_meaning`, `labels` |
+| what a label is; typing errors; the numbers of labels | `label_policy`, `label_typos`; `labels` |
 | thresholds; limits of false positives; decisions for F1 | `decisions`, `false_positives`, `f1_decisions` |
 | classifiers that also learn from their predictions; a drift detector | `watched`, `drift` |
 | predictions and probabilities; sets of labels | `predictions`, `probabilities`; `coverage` |

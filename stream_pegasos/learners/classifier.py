@@ -25,8 +25,8 @@ from stream_pegasos.learners.earlier import as_now
 from stream_pegasos.learners.explanations import Columns, Contributions, explain, first_against_second
 from stream_pegasos.learners.f1_decisions import DecisionChange, F1Decision
 from stream_pegasos.learners.files import Arrays
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, label_list
+from stream_pegasos.learners.label_policy import Label, label_list
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.learning import Learning
 from stream_pegasos.learners.predictions import Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats, NumberLearned

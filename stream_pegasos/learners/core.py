@@ -13,7 +13,7 @@ from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.learners.coverage import Coverage
 from stream_pegasos.learners.f1_decisions import DecisionChange
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.predictions import Predictions, RawScores
 from stream_pegasos.learners.probabilities import Floats, NumberLearned
 

@@ -31,13 +31,11 @@ from stream_pegasos.learners.forgetting import (
     most_important,
     selected,
 )
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label, check_label, label_list
 from stream_pegasos.learners.labels import (
     LabelColumn,
     Labels,
-    check_label,
     distinct,
-    label_list,
     targets_many,
     tell_of_look_alikes,
     told_of_labels,

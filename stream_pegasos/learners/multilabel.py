@@ -5,20 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Number
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_lengths, check_sequence
+from stream_pegasos.common.checks import check_lengths
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters, pack, pack_parameters, unpack
 from stream_pegasos.engine import Encoder
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.encoders import Inputs
-from stream_pegasos.features.frames import column_names, frame_like, frame_rows, is_frame, is_series, listed, n_rows
+from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import each_weight, weights_given
@@ -35,8 +34,8 @@ from stream_pegasos.learners.decisions import (
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.f1_decisions import DecisionChange, changed_f1, check_decide_for
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label, unknown_label
+from stream_pegasos.learners.label_policy import LABEL_SET, Label, check_label
+from stream_pegasos.learners.labels import Labels, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, NumberLearned, probabilities_by_class
 from stream_pegasos.learners.watched import WatchedClassifier
@@ -240,7 +239,7 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return self.labels.label(margins if decided is None else decided[0])
 
     def learn_rows(self, encoder: Encoder, rows: Inputs, y: Iterable[Any], w: float | Iterable[float]) -> RawScores:
-        sets = [whether_each_holds(labels) for labels in read_label_sets(y)]
+        sets = [LABEL_SET.check_set(labels) for labels in LABEL_SET.check_column(y)]
         check_lengths("labels", len(sets), n_rows(rows))
         w = weights_given(w)
         example_weights = each_weight(w, len(sets))
@@ -273,14 +272,14 @@ class MultiLabelClassifier(WatchedClassifier, base.MultiLabelClassifier):  # typ
         return raw
 
     def _label_list(self, y: object) -> list[Any]:
-        return [*read_label_sets(y)]
+        return LABEL_SET.check_column(y)
 
     def _each_label(self, y: Iterable[Any]) -> Iterable[Any]:
-        return itertools.chain.from_iterable(map(whether_each_holds, y))
+        return itertools.chain.from_iterable(map(LABEL_SET.check_set, y))
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
-        for labels in read_label_sets(y):
-            whether_each_holds(labels)
+        for labels in LABEL_SET.check_column(y):
+            LABEL_SET.check_set(labels)
 
     def predict_many(self, X: object, threads: int = 1) -> Any:
         """The labels predicted for each example, as an array of tuples; if X is a data frame or a series, as a data
@@ -403,38 +402,3 @@ def make_default_decision(classifier: AdaptiveClassifier) -> Decision:
     if isinstance(threshold, Mapping) or isinstance(rate, Mapping):
         return Decision()
     return Decision(threshold, rate)
-
-
-def read_label_sets(y: object) -> Iterable[Any]:
-    """The labels of each example, from a sequence or from River's data frame with a column for each label."""
-    if isinstance(y, np.ndarray) and y.ndim > 1:
-        raise TypeError(
-            "y must be a sequence with a set or list of labels for each example, or a data frame, got a matrix"
-        )
-    if is_frame(y):
-        return frame_rows(y, column_names(y))
-    check_sequence("y", y, "labels")
-    if not isinstance(y, Iterable):
-        raise TypeError(must_be("y", "a sequence with a set or list of labels for each example", type_name(y)))
-    label_sets: Iterable[Any] = listed(y)
-    return label_sets
-
-
-def whether_each_holds(y: object) -> dict[Label, bool]:
-    if isinstance(y, Mapping):
-        return {check_label(label): is_held(label, holds) for label, holds in y.items()}
-    if isinstance(y, np.ndarray):
-        y = y.tolist()
-    if not isinstance(y, (set, frozenset, list, tuple)):
-        raise TypeError(must_be("y", "a set or list of the labels that hold, or a dict of label to bool", y))
-    labels = [check_label(label) for label in y]
-    if isinstance(y, (set, frozenset)):  # sets have no order
-        labels.sort(key=lambda label: (type(label).__name__, label))
-    return dict.fromkeys(labels, True)
-
-
-def is_held(label: object, holds: object) -> bool:
-    """Whether a label holds, from a truth value or a number that is 0 or 1."""
-    if isinstance(holds, (np.bool_, Number)) and bool(holds) == holds:
-        return bool(holds)
-    raise TypeError(must_be(f"label {label!r} of an example", "True or False, or 1 or 0", holds))

@@ -23,8 +23,8 @@ from stream_pegasos.learners.coverage import NEVER, changed_coverage, coverage_a
 from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Contributions, explain
 from stream_pegasos.learners.f1_decisions import DecisionChange
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label, label_list
+from stream_pegasos.learners.label_policy import ORDERED_LABEL, Label, label_list
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import Decided, Predictions, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, NumberLearned, fill_single_class, probabilities_with_labels
@@ -48,7 +48,7 @@ class OrderedLabels(Labels):
         return np.array([self.targets[label] for label in self.classes], np.int64)
 
     def add_labels(self, y: Sequence[Any]) -> Self:
-        return super().add_labels([check_integer_label(label) for label in y])
+        return super().add_labels([ORDERED_LABEL.check(label) for label in y])
 
     def label(self, margins: Any) -> Any:
         return self.choices[self.medians(margins[np.newaxis])[0]]
@@ -86,7 +86,7 @@ class OrderedLabels(Labels):
     def set_state(self, state: Mapping[str, Any]) -> None:
         super().set_state(state)
         for label in self.known:
-            check_integer_label(label)
+            ORDERED_LABEL.check(label)
 
 
 class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: ignore[misc]
@@ -187,10 +187,10 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
 
     def check_labels(self, y: Iterable[Any], w: float | Iterable[float] = 1.0) -> None:
         for label in label_list(y):
-            check_integer_label(label)
+            ORDERED_LABEL.check(label)
 
     def _check_label(self, label: object) -> None:
-        check_integer_label(label)
+        ORDERED_LABEL.check(label)
 
     def _packed_parameters(self) -> dict[str, Any]:
         return pack_parameters(self.classifier)
@@ -263,10 +263,3 @@ class OrdinalClassifier(WatchedClassifier, base.MiniBatchClassifier):  # type: i
     def _is_wrong(self, labels: Labels, raw: RawScores, target: float) -> bool:
         assert isinstance(labels, OrderedLabels)
         return bool(labels.medians(raw.margins)[0] != target)
-
-
-def check_integer_label(y: object) -> int:
-    label = check_label(y)
-    if isinstance(label, str):
-        raise TypeError(must_be("an ordered label", "an integer, such as 0 to 4 for one to five stars", y))
-    return label

@@ -26,7 +26,7 @@ from stream_pegasos.engine.pure.weights import INTERCEPT
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.probabilities import Floats
 

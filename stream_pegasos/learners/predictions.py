@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stream_pegasos.common.cached import cached_property
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import largest
 from stream_pegasos.learners.probabilities import Floats
 

@@ -22,7 +22,7 @@ from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.f1_decisions import F1Decision
 from stream_pegasos.learners.feature_scaler import IDLE, FeatureScaler
 from stream_pegasos.learners.forgetting import Recency
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import (
     Decided,

@@ -23,8 +23,7 @@ from stream_pegasos.evaluation.tallies import FEWEST_IN_TENTH, ClassRow, OtherRo
 from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED, Capability
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import labels_that_hold
+from stream_pegasos.learners.label_policy import Label, labels_that_hold
 from stream_pegasos.runtime.answers import label_named, now, shown
 from stream_pegasos.runtime.failures import Failures
 from stream_pegasos.runtime.wrong_answers import LONGEST_WRONG, MOST_WRONG, WrongAnswers
