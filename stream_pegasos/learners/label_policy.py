@@ -21,7 +21,7 @@ Label = bool | int | str
 # A prediction: `None` before the first label; for several labels, whether each holds.
 Prediction = Label | dict[Label, bool] | None
 LONGEST_LABEL = 200  # characters of a new label from a stream or the service
-LARGEST_LABEL = 2**63 - 1  # the largest integer that is a new label from there; the smallest is -LARGEST_LABEL - 1
+LEAST_LABEL, LARGEST_LABEL = -(2**63), 2**63 - 1  # new integer labels from there
 MOST_EXACT = 2**53 - 1  # the largest exact integer of a float: 2**53 + 1 also becomes 2**53
 
 # The texts of false and true.
@@ -118,37 +118,39 @@ as above |
         """The label that a text or another value means, `None` for no label, or why it is no label. A new label has at
         most `longest` characters.
         """
-        if type(value) is not str:
-            label = _plain(value, most=MOST_EXACT)
-            if label is None or isinstance(label, Fault):
-                return label
-            value = label
+        label = value if type(value) is str else _plain(value, most=MOST_EXACT)
+        if label is None or isinstance(label, Fault):
+            return label
         if self.known:
-            is_text = isinstance(value, str)
-            equal = self._equal.get((is_text, value))
-            if equal is None and isinstance(value, str):
-                value = value.strip()
-                equal = self._equal.get((True, value))
-            if equal is not None:
-                return equal
-            if value == "":
-                return None
-            reading = reading_common(value)
-            if reading in self._alike:
-                return self._alike[reading]
-            if self._are_truths and truth(reading) is not None:
-                return written_like(value, self._truth)
-            if type(reading) is int and self._integers[0]:
-                value = value if is_text and not self._integers[1] else str(reading)
-            elif isinstance(value, str):
-                value = label_of(value)
-        elif isinstance(value, str):
-            value = label_of(value)
-        if isinstance(value, str):
-            must = f"a label must have at most {longest:,} characters"
-            return Fault(must, f"{len(value):,}", is_size=True) if len(value) > longest else value
-        is_fitting = value is None or -LARGEST_LABEL - 1 <= value <= LARGEST_LABEL
-        return value if is_fitting else Fault("an integer must have at most 64 bits", shown_value(value))
+            label = self._read_beside(label)
+        elif isinstance(label, str):
+            label = label_of(label)
+        if isinstance(label, str):
+            if len(label) > longest and not self.knows(label):
+                return Fault(f"a label must have at most {longest:,} characters", f"{len(label):,}", is_size=True)
+        elif label is not None and not LEAST_LABEL <= label <= LARGEST_LABEL and not self.knows(label):
+            return Fault("an integer must have at most 64 bits", shown_value(label))
+        return label
+
+    def _read_beside(self, value: Label) -> Label | None:
+        """The label that a plain value means beside known labels."""
+        is_text = isinstance(value, str)
+        equal = self._equal.get((is_text, value))
+        if equal is None and isinstance(value, str):
+            value = value.strip()
+            equal = self._equal.get((True, value))
+        if equal is not None:
+            return equal
+        if value == "":
+            return None
+        reading = reading_common(value)
+        if reading in self._alike:
+            return self._alike[reading]
+        if self._are_truths and truth(reading) is not None:
+            return written_like(value, self._truth)
+        if type(reading) is int and self._integers[0]:
+            return value if is_text and not self._integers[1] else str(reading)
+        return label_of(value) if isinstance(value, str) else value
 
     def read_number(self, text: str) -> Label | Fault | None:
         """`read` for formats whose labels are classes or else numbers to be predicted, which are no labels. There 1e3

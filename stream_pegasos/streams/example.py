@@ -87,7 +87,9 @@ class LabelFormat(NamedTuple):
 
     def of_label(self, value: object) -> Truth | None:
         """The label or labels of an example whose label is a single value."""
-        label = good_label(self.policy.read(value))
+        label = self.policy.read(value)
+        if isinstance(label, Fault):
+            raise ValueError(str(label))
         return label if label is None or not self.has_several else (label,)
 
     def of_list(self, values: Iterable[object]) -> tuple[Label, ...]:
