@@ -143,7 +143,7 @@ as above |
             return equal
         if value == "":
             return None
-        reading = reading_common(value)
+        reading = common_value(value)
         if reading in self._alike:
             return self._alike[reading]
         if self._are_truths and truth(reading) is not None:
@@ -221,8 +221,8 @@ as above |
         """
         if self._allowed is None:
             return None
-        reading = reading_common(label)
-        is_allowed = any(reading_common(single) == reading for single in self._allowed)
+        reading = common_value(label)
+        is_allowed = any(common_value(single) == reading for single in self._allowed)
         if is_allowed and truth(label) is not None:
             like = label if self._truth is None else self._truth
             is_allowed = written_like(label, like) == label
@@ -237,7 +237,7 @@ as above |
 
     @cached_property
     def _alike(self) -> dict[object, Label]:
-        return {reading_common(label): label for label in reversed(self.known)}
+        return {common_value(label): label for label in reversed(self.known)}
 
     @cached_property
     def _are_truths(self) -> bool:
@@ -254,9 +254,9 @@ as above |
     @cached_property
     def _integers(self) -> tuple[bool, bool]:
         """Whether all known integers are texts, and whether these are written plainly, as "8" and not as "8.0"."""
-        integers = [label for label in self.known if type(reading_common(label)) is int]
+        integers = [label for label in self.known if type(common_value(label)) is int]
         are_texts = bool(integers) and all(isinstance(label, str) for label in integers)
-        return are_texts, are_texts and all(label == str(reading_common(label)) for label in integers)
+        return are_texts, are_texts and all(label == str(common_value(label)) for label in integers)
 
     # The positive label.
 
@@ -267,8 +267,8 @@ as above |
         return labels <= {0, 1} or labels <= {-1, 1} or any(labels <= {false, true} for false, true in TRUTHS)
 
     def positive(self, numbers: Mapping[Any, float]) -> int:
-        """The number of the positive label, of those in `numbers`; that of the next label if it has not come."""
-        n = len(self.known)
+        """The number of the positive label in `numbers`; that of the next label if it has not come."""
+        n = len(numbers)
         if self.pos_label is not None:
             return int(min(numbers.get(label, n) for label in all_ways_of_writing(self.pos_label)))
         if LabelPolicy(self.known[:2]).shows_positive:
@@ -303,6 +303,8 @@ as above |
 
     def check_column(self, y: object) -> list[Any]:
         """The labels of examples as a list, or several labels of each, which are not checked yet."""
+        if type(y) is list:
+            return [*y]
         from stream_pegasos.common.checks import check_sequence
         from stream_pegasos.features.frames import check_column, column_names, frame_rows, is_frame, listed
 
@@ -373,7 +375,7 @@ def label_of(text: str) -> Label | None:
     return int(whole[1]) if whole is not None and abs(int(whole[1])) <= MOST_EXACT else text or None
 
 
-def reading_common(label: Label) -> Label | None:
+def common_value(label: Label) -> Label | None:
     """The common value of labels that read the same: a text gives the integer or the truth value that it spells."""
     if isinstance(label, str):
         return next((bool(pair.index(label)) for pair in TRUTHS if label in pair), label_of(label))

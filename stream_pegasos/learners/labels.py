@@ -61,7 +61,7 @@ class Labels:
         if self.pos_label is not None:
             self.pos_label = check_label(self.pos_label)
         self.targets = {label: float(number) for number, label in enumerate(self.known)}
-        self.positive = LabelPolicy(self.known, pos_label=self.pos_label).positive(self.targets)
+        self.positive = LabelPolicy(self.known[:2], pos_label=self.pos_label).positive(self.targets)
         self.pair = self._find_pair()
         # Two classes may share a column before one or both have come. River expects False of an untrained binary model.
         nothing = False if self.most == 2 and self.pos_label is None and not self.known else None

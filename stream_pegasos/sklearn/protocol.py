@@ -20,6 +20,7 @@ from stream_pegasos.common.checks import check_bool, check_integer, check_length
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters
 from stream_pegasos.features.frames import is_frame, listed
+from stream_pegasos.features.message import is_nothing
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
@@ -385,6 +386,11 @@ def checked_labels(labels: Any) -> Any:
     values = labels.tolist() if is_objects or hasattr(labels, "isna") else labels
     if not isinstance(values, (list, tuple)):
         return labels
-    # A list in it is a row of a column, for NumPy.
-    plain = [label if isinstance(label, (list, tuple)) else check_label(label) for label in values]
+    try:
+        # A list in it is a row of a column, for NumPy.
+        plain = [label if isinstance(label, (list, tuple)) else check_label(label) for label in values]
+    except (TypeError, ValueError) as error:
+        if any(map(is_nothing, values)):
+            raise ValueError(f"a label is missing: {error}; leave out such examples, or give them a label") from None
+        raise
     return plain if any(isinstance(label, Enum) for label in values) else labels
