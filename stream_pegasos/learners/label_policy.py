@@ -118,13 +118,14 @@ as above |
         """The label that a text or another value means, `None` for no label, or why it is no label. A new label has at
         most `longest` characters.
         """
-        label = value if type(value) is str else _plain(value, most=MOST_EXACT)
-        if label is None or isinstance(label, Fault):
-            return label
-        if self.known:
-            label = self._read_beside(label)
-        elif isinstance(label, str):
-            label = label_of(label)
+        label: Label | None
+        if type(value) is str:
+            label = self._read_beside(value) if self.known else label_of(value)
+        else:
+            plain = _plain(value, most=MOST_EXACT)
+            if plain is None or isinstance(plain, Fault):
+                return plain
+            label = self._read_beside(plain) if self.known else label_of(plain) if isinstance(plain, str) else plain
         if isinstance(label, str):
             if len(label) > longest and not self.knows(label):
                 return Fault(f"a label must have at most {longest:,} characters", f"{len(label):,}", is_size=True)

@@ -90,7 +90,9 @@ class LabelFormat(NamedTuple):
         label = self.policy.read(value)
         if isinstance(label, Fault):
             raise ValueError(str(label))
-        return label if label is None or not self.has_several else (label,)
+        if self.separator is None and not self.several:  # the usual case, without a call
+            return label
+        return None if label is None else (label,)
 
     def of_list(self, values: Iterable[object]) -> tuple[Label, ...]:
         """The labels of an example whose labels are a list of values."""
