@@ -13,15 +13,16 @@ BAD_JSON = {
     b'{"text": null, "label": 1}': "field 'text' must be a string, got null",
     b'{"text": 5, "label": 1}': "field 'text' must be a string, got a number",
 }
+BLANK_IN_LIST = "each label of a list must be written, got a blank one"
 WRONG_LABELS = {
-    "0.5": "label must be an integer below 2**53, got 0.5",
-    "1e300": "label must be an integer below 2**53, got 1e+300",
-    '["x", ""]': "field 'label' is a list with an empty label",
-    "[null]": "field 'label' is a list with an empty label",
-    '[["x"]]': "field 'label' must be a label, got a list",
-    '["x", 0.5]': "label must be an integer below 2**53, got 0.5",
-    "{}": "field 'label' must be a label, got an object",
-    "9007199254740994.0": "label must be an integer below 2**53, got 9007199254740994.0",
+    "0.5": "field 'label': label must be an integer below 2**53, got 0.5",
+    "1e300": "field 'label': label must be an integer below 2**53, got 1e+300",
+    '["x", ""]': f"field 'label': {BLANK_IN_LIST}",
+    "[null]": f"field 'label': {BLANK_IN_LIST}",
+    '[["x"]]': "field 'label': a label must be a bool, an int or a str, got ['x']",
+    '["x", 0.5]': "field 'label': label must be an integer below 2**53, got 0.5",
+    "{}": "field 'label': a label must be a bool, an int or a str, got {}",
+    "9007199254740994.0": "field 'label': label must be an integer below 2**53, got 9007199254740994.0",
     f'"{"x" * 201}"': "a label must have at most 200 characters, got 201",
 }
 WRONG_JSON = {f'{{"text": "good", "label": {label}}}': reason for label, reason in WRONG_LABELS.items()}
@@ -52,8 +53,8 @@ WRONG_FEATURES = {
     "3.5": f"label {NO_CLASS} '3.5'",
     "-1e-3": f"label {NO_CLASS} '-1e-3'",
     "1,2.5": f"label {NO_CLASS} '2.5'",
-    "1,,2": "labels must be names or integers with ',' between them, got '1,,2'",
-    "1,": "labels must be names or integers with ',' between them, got '1,'",
+    "1,,2": BLANK_IN_LIST,
+    "1,": BLANK_IN_LIST,
 }
 WRONG_VW, WRONG_SVMLIGHT = ({y + end: why for y, why in WRONG_FEATURES.items()} for end in (" | x", " 1:1"))
 BAD_SVMLIGHT = {

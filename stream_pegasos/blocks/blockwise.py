@@ -13,7 +13,8 @@ from stream_pegasos.blocks.predicted import Labelled, PredictedBlock, has_weight
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.features.message import grouped, message_size
 from stream_pegasos.learners.capabilities import CLASSES, LABELS, model_kind
-from stream_pegasos.learners.labels import PositiveLabelError, check_label
+from stream_pegasos.learners.label_policy import check_label
+from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.predictions import PartlyLearnedError
 from stream_pegasos.learners.text import TextClassifier
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import labels_that_hold
+from stream_pegasos.learners.label_policy import Label, labels_that_hold
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.streams import Answer

@@ -17,8 +17,8 @@ from stream_pegasos.common.checks import LARGEST_WEIGHT, check_number, user_code
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.learners.capabilities import Capability
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label, label_list
+from stream_pegasos.learners.label_policy import Label, check_label, label_list
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, settled
 from stream_pegasos.learners.probabilities import Floats

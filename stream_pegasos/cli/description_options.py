@@ -13,7 +13,7 @@ from stream_pegasos.cli.options import model_field, read_json
 from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+    from stream_pegasos.learners.label_policy import Label, LabelPolicy
     from stream_pegasos.learners.model import Model
 
 
@@ -33,16 +33,16 @@ class DescriptionOptions:
         self, model: "Model", allowed: "tuple[Label, ...] | None", known_labels: "Iterable[Label]" = ()
     ) -> "dict[Label, Any]":
         """The descriptions by label, if the option is given; `known_labels` are labels beside those of the model."""
-        from stream_pegasos.learners.label_meaning import LabelsMeant
+        from stream_pegasos.learners.label_policy import LabelPolicy
 
         if self.describe is None:
             return {}
-        label_reader = LabelsMeant([*model.classes, *known_labels], allowed)
+        policy = LabelPolicy([*model.classes, *known_labels], allowed=allowed)
         if self.describe != NAMES:
             with naming(self.describe):
-                return read_descriptions(Path(self.describe), label_reader)
+                return read_descriptions(Path(self.describe), policy)
         named: dict[Any, Any] = dict.fromkeys(
-            [*model.classes, *known_labels] if allowed is None else map(label_reader, allowed)
+            [*model.classes, *known_labels] if allowed is None else map(policy.read, allowed)
         )
         if not named:
             raise click.BadParameter("the labels are not known: name them by --labels", param_hint="--describe")
@@ -63,8 +63,8 @@ class DescriptionOptions:
             note(lessons.warning)
 
 
-def read_descriptions(path: Path, label_reader: "LabelsMeant") -> dict[Any, Any]:
-    """The texts of each label in a file; `None` stands for its name. `label_reader` finds a text's label."""
+def read_descriptions(path: Path, policy: "LabelPolicy") -> dict[Any, Any]:
+    """The texts of each label in a file; `None` stands for its name. `policy` reads a text's label."""
     from stream_pegasos.streams.encoding import marked_encoding
 
     written = path.read_bytes()
@@ -72,7 +72,7 @@ def read_descriptions(path: Path, label_reader: "LabelsMeant") -> dict[Any, Any]
     descriptions: dict[Any, Any] = {}
     if content.lstrip().startswith("{"):
         for name, texts in read_json(content, as_pairs=True):
-            label = _label(name, label_reader)
+            label = _label(name, policy)
             if label is None:
                 raise ValueError(f"a label must be written here, got {name!r}")
             if label in descriptions:
@@ -81,7 +81,7 @@ def read_descriptions(path: Path, label_reader: "LabelsMeant") -> dict[Any, Any]
         return descriptions
     for number, line in enumerate(content.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         name, _, text = line.partition("\t")
-        label = _label(name, label_reader)
+        label = _label(name, policy)
         if label is None:
             if line.strip():
                 raise ValueError(f"line {number} has no label before its first tab")
@@ -92,10 +92,8 @@ def read_descriptions(path: Path, label_reader: "LabelsMeant") -> dict[Any, Any]
     return {label: texts or None for label, texts in descriptions.items()}
 
 
-def _label(name: str, label_reader: "LabelsMeant") -> Any:
-    from stream_pegasos.streams.example import LabelFormat
+def _label(name: str, policy: "LabelPolicy") -> Any:
+    from stream_pegasos.streams.example import good_label
 
-    label = LabelFormat(meant=label_reader).of_one(name)
-    if label is not None and (fault := label_reader.not_taken(label, printable)):
-        raise ValueError(fault)
-    return label
+    label = good_label(policy.read(name))
+    return None if label is None else good_label(policy.refusal(label, printable) or label)

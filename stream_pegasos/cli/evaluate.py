@@ -29,7 +29,7 @@ from stream_pegasos.cli.suspect_files import check_suspects, write_suspects
 if TYPE_CHECKING:
     from stream_pegasos.blocks.predicted import Labelled
     from stream_pegasos.evaluation.results import Comparison, Evaluation
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_policy import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.streams import Example
 
@@ -171,12 +171,14 @@ def _read_by(model: "Model") -> str:
 
 def _known_labels(models: dict[str, Any]) -> "list[Label]":
     """The labels of the compared models; all models read the labels of the stream by them."""
-    from stream_pegasos.learners.label_meaning import known_label
+    from stream_pegasos.learners.label_policy import LabelPolicy
 
     for (path, model), (other_path, other_model) in combinations(models.items(), 2):
+        policy = LabelPolicy(other_model.classes)
         for label in model.classes:
-            same = known_label(label, other_model.classes)
-            if same not in (None, label):
+            for same in policy.candidates(label):
+                if same == label:
+                    continue
                 same_as = f"the label {label!r} of one is {same!r} of the other"
                 raise Failure(f"{path} and {other_path} cannot be compared: {same_as}")
     return [label for model in models.values() for label in model.classes]

@@ -32,7 +32,7 @@ from stream_pegasos.learners.capabilities import Capability
 
 if TYPE_CHECKING:
     from stream_pegasos.features.message import Message
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_policy import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.learners.text import TextClassifier
 

@@ -17,7 +17,7 @@ from stream_pegasos.cli.options import service_field
 from stream_pegasos.common.host_addresses import is_loopback
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_policy import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.runtime.live_learner import LiveLearner
 
@@ -100,7 +100,8 @@ class HostingOptions:
 
 def labels_for(learner: "Model", listed: "tuple[Label, ...] | None") -> "tuple[Label, ...] | None":
     """The labels that may be learned; raise a click.BadParameter if the model cannot take them."""
-    from stream_pegasos.learners.label_meaning import LabelsMeant
+    from stream_pegasos.learners.label_policy import LabelPolicy
+    from stream_pegasos.streams.example import good_label
 
     if listed is None:
         return None
@@ -108,7 +109,8 @@ def labels_for(learner: "Model", listed: "tuple[Label, ...] | None") -> "tuple[L
         learner.check_labels([listed] if takes_several(learner) else listed)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), param_hint="--labels") from None
-    return tuple(label for label in map(LabelsMeant(learner.classes), listed) if label is not None)
+    policy = LabelPolicy(learner.classes)
+    return tuple(label for single in listed if (label := good_label(policy.read(single))) is not None)
 
 
 def serve_page(

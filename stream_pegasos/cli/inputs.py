@@ -19,7 +19,7 @@ from stream_pegasos.common.display import printable
 
 if TYPE_CHECKING:
     from stream_pegasos.blocks.predicted import Labelled
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_policy import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.streams import Example, Source, Truth
 
@@ -44,7 +44,7 @@ class Input:
         unreadable: bool = False,
         known_labels: "Iterable[Label]" = (),
     ) -> None:
-        from stream_pegasos.learners.label_meaning import LabelsMeant
+        from stream_pegasos.learners.label_policy import LabelPolicy
         from stream_pegasos.streams import LabelFormat, ReadOptions
 
         self.stream, self.model, self.name, self.strict = stream, model, stream.name, stream.options.strict
@@ -52,7 +52,7 @@ class Input:
         self.fields = message_fields(model)
         self.several = takes_several(model)
         self._known = dict.fromkeys([*model.classes, *known_labels])
-        self._meant = LabelsMeant(self._known, stream.listed)
+        self._policy = LabelPolicy(self._known, allowed=stream.listed)
         self.n_bad = 0  # records that could not be read or learned
         self.n_good = 0  # records read
         self.n_blank = 0  # blank lines that were skipped
@@ -79,7 +79,7 @@ class Input:
             | {
                 "text_field": None if reads_features else stream.text_fields_for(model)[0],
                 "label_field": self._label_field(),
-                "labels": LabelFormat(stream.separator, self.several, self._meant),
+                "labels": LabelFormat(stream.separator, self.several, self._policy),
                 "fields": self.fields,
                 "unlabelled": unlabelled,
                 "unreadable": unreadable,
@@ -228,28 +228,28 @@ class Input:
             return None
         for single in label if isinstance(label, tuple) else (label,):
             if self.stream.listed is not None:
-                if fault := self._meant.not_taken(single, printable):
+                if fault := self._policy.refusal(single, printable):
                     if single in self._refused or len(self._refused) < MOST_UNUSED:
                         self._refused[single] += 1
-                    return fault
+                    return str(fault)
             elif (alike := self._look_alike(single)) is not None:
                 return f"label {printable(single)} is new, and looks like {printable(alike)}"
         return None
 
     def _look_alike(self, label: "Label") -> "Label | None":
         """The known label that a new one resembles, if any."""
-        from stream_pegasos.learners.label_meaning import look_alike
+        from stream_pegasos.learners.label_typos import look_alike
 
         is_known = label in self.labels_met or label in self._known
         return None if is_known else look_alike(label, [*self._known, *self.labels_met])
 
     def is_misspelt(self) -> bool:
         """Whether a listed label never came, but one that differs in a letter or in case; if so, this is reported."""
-        from stream_pegasos.learners.label_meaning import read_truth
+        from stream_pegasos.learners.label_policy import truth
 
         listed = self.stream.listed or ()
         for label in [
-            candidate for candidate in listed if candidate not in self.labels_met and read_truth(candidate) is None
+            candidate for candidate in listed if candidate not in self.labels_met and truth(candidate) is None
         ]:
             similar = {
                 printable(candidate).casefold(): candidate

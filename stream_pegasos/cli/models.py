@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 import click
 
 from stream_pegasos.cli.console import Failure, check_read, listed, naming, note, writing
-from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions
+from stream_pegasos.cli.options import CheckpointOptions, DecisionOptions, ModelOptions, positive_label
 from stream_pegasos.cli.stream import Stream
 from stream_pegasos.common.display import printable
 from stream_pegasos.learners.capabilities import Capability
 
 if TYPE_CHECKING:
     from stream_pegasos.learners.classifier import Classifier
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_policy import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.learners.text import TextClassifier
     from stream_pegasos.runtime.checkpoints import Checkpoints
@@ -127,18 +127,16 @@ def tell_of_unknown_labels(model: "Model", labels_met: Collection["Label"], only
 
 def chosen_label(model: "Model", text: str, named_by: str) -> Any:
     """The learned label that a text means; the text may also be in its printed form."""
-    from stream_pegasos.learners.label_meaning import known_label
+    from stream_pegasos.learners.label_policy import LabelPolicy
 
-    classes = model.classes
-    printed = [label for label in classes if printable(label) == text]
-    if len(printed) > 1:
-        raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, printed))}", param_hint=named_by)
-    known_as = printed[0] if printed else known_label(text, classes)
-    if known_as is None:
+    labels = LabelPolicy(model.classes).candidates(text, printable)
+    if len(labels) > 1:
+        raise click.BadParameter(f"{text!r} may be any of {', '.join(map(repr, labels))}", param_hint=named_by)
+    if not labels:
         raise click.BadParameter(
-            f"must be a label that was learned ({listed(classes)}), got {text!r}", param_hint=named_by
+            f"must be a label that was learned ({listed(model.classes)}), got {text!r}", param_hint=named_by
         )
-    return known_as
+    return labels[0]
 
 
 def new_model(
@@ -359,9 +357,7 @@ def set_decision(model: "Model", path: Path, decision: DecisionOptions) -> None:
     """Change the decision of a model by the options."""
     parameters = decision.given()
     if "pos_label" in parameters:
-        from stream_pegasos.learners.label_meaning import label_meant
-
-        parameters["pos_label"] = label_meant(parameters["pos_label"], model.classes)
+        parameters["pos_label"] = positive_label(parameters["pos_label"], model.classes)
     if parameters:
         with naming(path):
             model.set_decision(**parameters)

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from stream_pegasos.cli.mail_options import vectors_field as vectors_field
 
 if TYPE_CHECKING:
     from stream_pegasos.features.base import Features
+    from stream_pegasos.learners.label_policy import Label
 
 NEVER = 1_000_000_000  # messages, or seconds
 
@@ -198,9 +199,7 @@ class ModelOptions:
         if values.get("classifier") not in (None, "adaptive", "pegasos"):
             raise click.BadParameter(f"{self.classifier!r} is neither adaptive nor pegasos", param_hint="--classifier")
         if "pos_label" in values:
-            from stream_pegasos.streams import label_of
-
-            values["pos_label"] = label_of(values["pos_label"])  # "true" and "1" also mean bool and int
+            values["pos_label"] = positive_label(values["pos_label"])  # "true" and "1" also mean bool and int
         if values.pop("balanced", False) and values.setdefault("class_weight", "balanced") != "balanced":
             raise click.BadParameter(f"--class-weight {self.class_weight} says otherwise", param_hint="--balanced")
         if "drift_detector" in values:
@@ -212,6 +211,23 @@ class ModelOptions:
         if other_fields or len(text_fields) > 1:
             return FeatureUnion([*(kind(on=name, **of_features) for name in text_fields), *other_fields]), values
         return kind(**of_features) if of_features or kind is MailFeatures else None, values
+
+
+def read_label(text: str, option: str, known_labels: "Iterable[Label | None]" = ()) -> "Label | None":
+    """The label in an option, `None` if it is blank."""
+    from stream_pegasos.learners.label_policy import Fault, LabelPolicy
+
+    label = LabelPolicy(known_labels).read(text)
+    if isinstance(label, Fault):
+        raise click.BadParameter(str(label), param_hint=option)
+    return label
+
+
+def positive_label(text: str, known_labels: "Iterable[Label | None]" = ()) -> "Label":
+    label = read_label(text, "--pos-label", known_labels)
+    if label is None:
+        raise click.BadParameter("it is blank", param_hint="--pos-label")
+    return label
 
 
 def field_names(text: str) -> list[str]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stream_pegasos.cli.console import Failure, check_choice
-from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names
+from stream_pegasos.cli.options import MailOptions, StreamOptions, field_names, read_label
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_policy import Label
     from stream_pegasos.learners.model import Model
 
 
@@ -122,11 +122,9 @@ def _separator(text: str | None) -> str | None:
 
 def listed_labels(text: str | None) -> "tuple[Label, ...] | None":
     """The labels in --labels."""
-    from stream_pegasos.streams import label_of
-
     if text is None:
         return None
-    labels = tuple(label for part in text.split(",") if (label := label_of(part)) is not None)
+    labels = tuple(label for part in text.split(",") if (label := read_label(part, "--labels")) is not None)
     if len(set(labels)) != text.count(",") + 1 or len(labels) < 2:
         raise click.BadParameter(f"{text!r} is not two labels or more, as in ham,spam", param_hint="--labels")
     return labels

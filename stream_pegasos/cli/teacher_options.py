@@ -12,7 +12,7 @@ from stream_pegasos.cli.description_options import DescriptionOptions
 from stream_pegasos.cli.models import takes_several, takes_text
 
 if TYPE_CHECKING:
-    from stream_pegasos.learners.label_meaning import Label
+    from stream_pegasos.learners.label_policy import Label
     from stream_pegasos.learners.model import Model
     from stream_pegasos.runtime.teaching import Teaching
 

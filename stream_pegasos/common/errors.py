@@ -15,8 +15,12 @@ def must_be(name: str, expected: str, value: object, way_out: str = "") -> str:
     >>> must_be("y", "a sequence of labels", type_name("spam"), "pass a list")
     'y must be a sequence of labels, got a str; pass a list'
     """
-    shown = value if isinstance(value, TypeName) else shortened(quoted(value), LONGEST_SHOWN)
-    return f"{name} must be {expected}, got {shown}" + (f"; {way_out}" if way_out else "")
+    return f"{name} must be {expected}, got {shown_value(value)}" + (f"; {way_out}" if way_out else "")
+
+
+def shown_value(value: object) -> str:
+    """A value as it stands in an error."""
+    return value if isinstance(value, TypeName) else shortened(quoted(value), LONGEST_SHOWN)
 
 
 class TypeName(str):

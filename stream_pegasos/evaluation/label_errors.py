@@ -12,7 +12,7 @@ import numpy as np
 from stream_pegasos.blocks.predicted import PredictedBlock
 from stream_pegasos.common.display import format_value, shortened
 from stream_pegasos.evaluation.tallies import Bools, Integers
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.text import TextClassifier
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stream_pegasos.evaluation.tallies import Bools, Floats, PredictedExamples, Score, added, newest, no_sets, ratio
 from stream_pegasos.learners.capabilities import LABELS
-from stream_pegasos.learners.labels import labels_that_hold
+from stream_pegasos.learners.label_policy import labels_that_hold
 
 __all__ = ["LabelOutcomes", "LabelScore"]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.evaluation.tallies import Bools, Floats, Reliability, newest, ratio
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 
 __all__ = ["PositiveScore", "Ranking", "RankingInBins"]
 

@@ -27,7 +27,7 @@ from stream_pegasos.evaluation.tallies import (
 )
 from stream_pegasos.learners.capabilities import CLASSES, LABELS, ORDERED, model_kind
 from stream_pegasos.learners.earlier import score_now
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.predictions import Predictions
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.evaluation.metric_names import ROWS, list_metrics
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.label_policy import Label, check_label
 from stream_pegasos.learners.predictions import joined
 
 __all__ = [

@@ -7,7 +7,7 @@
 | what a model can | `capabilities` |
 | classifiers over feature dicts | `classifier` |
 | what a classifier is made of: learning in order, safe against interruptions | `trainer` |
-| the meaning of labels; their numbers, and the positive label | `label_meaning`, `labels` |
+| what a label is; typing errors; the numbers of labels | `label_policy`, `label_typos`; `labels` |
 | how a label is decided; by thresholds, limits of false positives, F1 | `decision_policy`; `decisions`, \
 `false_positives`, `f1_decisions` |
 | a drift detector | `drift` |

@@ -20,7 +20,7 @@ from stream_pegasos.learners.decision_policy import ClassPolicy
 from stream_pegasos.learners.drift import DriftWatch, check_drift_detector
 from stream_pegasos.learners.f1_decisions import DecideFor
 from stream_pegasos.learners.forgetting import UseForgetting
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.trainer import Trainer
 

@@ -15,8 +15,8 @@ from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.sums import sum_in_order
 from stream_pegasos.features.frames import check_column, listed
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import LabelColumn, check_label
+from stream_pegasos.learners.label_policy import Label, check_label
+from stream_pegasos.learners.labels import LabelColumn
 
 __all__ = ["ClassWeight", "ClassWeights", "Counts", "Weights", "balanced_weights", "plain_weight", "read_weights"]
 

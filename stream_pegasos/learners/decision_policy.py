@@ -35,7 +35,7 @@ from stream_pegasos.learners.decisions import (
 )
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange, F1Decision, changed_f1, check_decide_for
 from stream_pegasos.learners.false_positives import Tail
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import Labels, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets, largest
 from stream_pegasos.learners.probabilities import Floats, blocks

@@ -16,8 +16,8 @@ from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine.merging import merged_newest
 from stream_pegasos.engine.pure.driver import Margins
 from stream_pegasos.learners.false_positives import FIRST, FalsePositiveLimit, Tail
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label
+from stream_pegasos.learners.label_policy import Label, check_label
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import WeightedTargets, largest
 from stream_pegasos.learners.probabilities import Floats
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.errors import must_be, type_name
-from stream_pegasos.learners.label_meaning import read_truth
+from stream_pegasos.learners.label_policy import truth
 
 __all__ = ["Descriptions", "Lessons", "make_lessons", "name_as_text"]
 
@@ -62,7 +62,7 @@ def make_lessons(descriptions: Descriptions, has_several: bool, make_message: Ca
     left_out = [
         label
         for label, name in names.items()
-        if not any(map(str.isalpha, name)) or counts[name.lower()] > 1 or read_truth(label) is not None
+        if not any(map(str.isalpha, name)) or counts[name.lower()] > 1 or truth(label) is not None
     ]
     lessons: list[tuple[str, Any]] = []
     for label, description in descriptions.items():

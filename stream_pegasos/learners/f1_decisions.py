@@ -16,7 +16,7 @@ from stream_pegasos.engine.merging import merged_newest
 from stream_pegasos.engine.pure.driver import LARGEST_CALIBRATION_WEIGHT
 from stream_pegasos.learners.decisions import PerLabel
 from stream_pegasos.learners.false_positives import Tail, whole_units
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import WeightedTargets, largest
 from stream_pegasos.learners.probabilities import Floats

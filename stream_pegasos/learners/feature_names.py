@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.features.base import Features
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 
 __all__ = ["FeatureNames"]
 

@@ -16,21 +16,14 @@ from numpy.typing import NDArray
 
 from stream_pegasos.common.checks import LARGEST_COUNT, check_number
 from stream_pegasos.common.display import quoted
-from stream_pegasos.common.errors import must_be, type_name
+from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, probabilities_many, probabilities_one, target_array
 from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain
-from stream_pegasos.features.frames import check_column, listed
 from stream_pegasos.learners.explanations import Columns, first_against_second
-from stream_pegasos.learners.label_meaning import (
-    TRUTHS,
-    Label,
-    all_ways_of_writing,
-    label_shape,
-    read_truth,
-    written_like,
-)
+from stream_pegasos.learners.label_policy import Label, LabelPolicy, check_label, label_list, written_like
+from stream_pegasos.learners.label_typos import label_shape
 from stream_pegasos.learners.predictions import Predictions, RawScores, largest
 from stream_pegasos.learners.probabilities import (
     Floats,
@@ -79,7 +72,7 @@ class Labels:
         if self.pos_label is not None:
             self.pos_label = check_label(self.pos_label)
         self.targets = {label: float(number) for number, label in enumerate(self.known)}
-        self.positive = self._find_positive()
+        self.positive = LabelPolicy(self.known[:2], pos_label=self.pos_label).positive(self.targets)
         self.pair = self._find_pair()
         # Two classes may share a column before one or both have come. River expects False of an untrained binary model.
         nothing = False if self.most == 2 and self.pos_label is None and not self.known else None
@@ -88,14 +81,6 @@ class Labels:
     @property
     def classes(self) -> tuple[Label, ...]:
         return self.known
-
-    def _find_positive(self) -> int:
-        if self.pos_label is not None:
-            numbers = [self.targets.get(label, len(self.known)) for label in all_ways_of_writing(self.pos_label)]
-            return int(min(numbers))
-        if are_clear(self.known[:2]):
-            return next((number for number, label in enumerate(self.known[:2]) if read_truth(label)), len(self.known))
-        return 1
 
     def _find_pair(self) -> tuple[Label | None, ...]:
         if self.by_label or len(self.known) > 2 or (len(self.known) == 2 and self.positive > 1):
@@ -227,7 +212,7 @@ class Labels:
         extended.known, extended.targets, extended.pair = (*targets,), targets, ()
         extended.choices = (*targets, self.choices[-1])
         if self.positive >= len(self.known):
-            extended.positive = extended._find_positive()
+            extended.positive = LabelPolicy(extended.known[:2], pos_label=self.pos_label).positive(targets)
         return extended
 
     def _with(self, label: Label) -> Self:
@@ -239,7 +224,7 @@ class Labels:
             and len(new_labels.known) + (new_labels.positive == len(new_labels.known) > 1) > self.most
         ):
             raise ThirdLabelError(label, *[*self.known, self.pos_label][:2])
-        if self.needs_positive and self.pos_label is None and not are_clear(new_labels.known):
+        if self.needs_positive and self.pos_label is None and not LabelPolicy(new_labels.known).shows_positive:
             raise PositiveLabelError(
                 f"is label {quoted(label)} the positive one? A threshold or a limit of false positives needs the "
                 "positive label: say which it is by pos_label, on the command line --pos-label"
@@ -484,12 +469,6 @@ def unknown_label(label: Label | None, classes: Iterable[Label | None]) -> str:
     return f"unknown label {quoted(label)}; known labels: {shown}"
 
 
-def are_clear(labels: Iterable[Label | None]) -> bool:
-    """Whether the labels themselves show which one is positive."""
-    label_set = set(labels)
-    return label_set <= {0, 1} or label_set <= {-1, 1} or any(label_set <= {false, true} for false, true in TRUTHS)
-
-
 L = TypeVar("L", bound=Labels)
 
 FEW_LABELS = 16  # an array with at most this many labels is searched for each of them
@@ -520,19 +499,6 @@ def distinct(y: Sequence[Any]) -> Iterable[Any]:
     return dict.fromkeys(y) if are_plain(y) else y
 
 
-def label_list(y: object) -> list[Any]:
-    values = y.tolist() if hasattr(y, "tolist") and not is_time(y) else listed(y)
-    check_column("y", values, "labels")
-    if not isinstance(values, Iterable):
-        raise TypeError(must_be("y", "a sequence of labels", type_name(y)))
-    return list(values)
-
-
-def is_time(y: object) -> bool:
-    """Whether a value is a NumPy time or duration, or an array of these; NumPy may convert them to integers."""
-    return isinstance(y, (np.generic, np.ndarray)) and y.dtype.kind in "mM"
-
-
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
     """The labels as an array without conversion. Texts are objects; otherwise each would take the room of the
     longest.
@@ -544,22 +510,3 @@ def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:
     if array.tolist() != list(labels) or [*map(type, array.tolist())] != [*map(type, labels)]:
         return np.array(labels, object)
     return array
-
-
-def check_label(y: object) -> Label:
-    """The label as a plain bool, int or str. NumPy scalars and whole floats are accepted, too."""
-    label = y.item() if isinstance(y, np.generic) and not is_time(y) else y
-    if isinstance(label, float):
-        if not math.isfinite(label) or label != int(label):
-            raise ValueError(must_be("a label", "a bool, an int or a str", y))
-        return int(label)
-    if isinstance(label, bool):
-        return label
-    if isinstance(label, (int, str)):  # also an Enum of one of these types
-        return int(label) if isinstance(label, int) else str.__str__(label)
-    raise TypeError(must_be("a label", "a bool, an int or a str", y))
-
-
-def labels_that_hold(y: Mapping[Any, bool] | Iterable[Any]) -> tuple[Any, ...]:
-    """The labels that hold, from a tuple, list or set of them, or from a dict with `True` for each."""
-    return tuple(label for label, holds in y.items() if holds) if isinstance(y, Mapping) else tuple(dict.fromkeys(y))

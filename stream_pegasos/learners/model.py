@@ -26,8 +26,7 @@ from stream_pegasos.learners.class_weights import read_weights
 from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model, write_model
-from stream_pegasos.learners.label_meaning import Label, Prediction
-from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.label_policy import Label, Prediction, check_label
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.trainer import Examples, Trainer

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from numbers import Number
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from river import base
 
-from stream_pegasos.common.checks import check_sequence
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.common.packing import get_parameters, pack, unpack
 from stream_pegasos.engine import Learner
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.driver import Margins
-from stream_pegasos.features.frames import column_names, frame_like, frame_rows, is_frame, is_series, listed
+from stream_pegasos.features.frames import frame_like, is_frame, is_series
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.classifier import Classifier
@@ -39,8 +37,8 @@ from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.f1_decisions import DecisionChange, changed_f1, check_decide_for
 from stream_pegasos.learners.forgetting import UseForgetting
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import LabelColumn, Labels, check_label, unknown_label
+from stream_pegasos.learners.label_policy import LABEL_SET, Label, check_label
+from stream_pegasos.learners.labels import LabelColumn, Labels, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, NumberLearned, probabilities_by_class
 from stream_pegasos.learners.trainer import Trainer
@@ -72,19 +70,19 @@ class LabelSets(Labels):
         return not self.known and not self.never
 
     def read_column(self, y: object) -> list[Any]:
-        return [*read_label_sets(y)]
+        return LABEL_SET.check_column(y)
 
     def count_distinct(self, y: LabelColumn) -> int:
         with suppress(TypeError, ValueError):  # which are raised when they are learned
-            return len({*itertools.chain.from_iterable(map(whether_each_holds, y))})
+            return len({*itertools.chain.from_iterable(map(LABEL_SET.check_set, y))})
         return 0
 
     def check_column(self, y: LabelColumn, teaches: Sequence[bool] | None = None) -> None:
         for labels in y:
-            whether_each_holds(labels)
+            LABEL_SET.check_set(labels)
 
     def number(self, y: LabelColumn, teaches: Sequence[bool] | None = None) -> tuple[Self, Floats]:
-        sets = [whether_each_holds(labels) for labels in y]
+        sets = [LABEL_SET.check_set(labels) for labels in y]
         if teaches is not None:
             sets = [labels if of else {} for labels, of in zip(sets, teaches, strict=True)]
         labels = self._add_sets(sets)
@@ -451,38 +449,3 @@ def default_decision(options: tuple[PerLabel, PerLabel]) -> Decision:
         if isinstance(threshold, Mapping) or isinstance(rate, Mapping)
         else Decision(cast(float, threshold), rate)
     )
-
-
-def read_label_sets(y: object) -> Iterable[Any]:
-    """The labels of each example, from a sequence or from River's data frame with a column for each label."""
-    if isinstance(y, np.ndarray) and y.ndim > 1:
-        raise TypeError(
-            "y must be a sequence with a set or list of labels for each example, or a data frame, got a matrix"
-        )
-    if is_frame(y):
-        return frame_rows(y, column_names(y))
-    check_sequence("y", y, "labels")
-    if not isinstance(y, Iterable):
-        raise TypeError(must_be("y", "a sequence with a set or list of labels for each example", type_name(y)))
-    label_sets: Iterable[Any] = listed(y)
-    return label_sets
-
-
-def whether_each_holds(y: object) -> dict[Label, bool]:
-    if isinstance(y, Mapping):
-        return {check_label(label): is_held(label, holds) for label, holds in y.items()}
-    if isinstance(y, np.ndarray):
-        y = y.tolist()
-    if not isinstance(y, (set, frozenset, list, tuple)):
-        raise TypeError(must_be("y", "a set or list of the labels that hold, or a dict of label to bool", y))
-    labels = [check_label(label) for label in y]
-    if isinstance(y, (set, frozenset)):  # sets have no order
-        labels.sort(key=lambda label: (type(label).__name__, label))
-    return dict.fromkeys(labels, True)
-
-
-def is_held(label: object, holds: object) -> bool:
-    """Whether a label holds, from a truth value or a number that is 0 or 1."""
-    if isinstance(holds, (np.bool_, Number)) and bool(holds) == holds:
-        return bool(holds)
-    raise TypeError(must_be(f"label {label!r} of an example", "True or False, or 1 or 0", holds))

@@ -25,8 +25,8 @@ from stream_pegasos.learners.drift import DriftWatch
 from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.f1_decisions import DecisionChange
 from stream_pegasos.learners.forgetting import UseForgetting
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import Labels, check_label
+from stream_pegasos.learners.label_policy import ORDERED_LABEL, Label
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.pegasos import PegasosClassifier
 from stream_pegasos.learners.predictions import RawScores
 from stream_pegasos.learners.probabilities import Floats, NumberLearned, fill_single_class, probabilities_with_labels
@@ -52,10 +52,10 @@ class OrderedLabels(Labels):
         return np.array([self.targets[label] for label in self.classes], np.int64)
 
     def add_labels(self, y: Sequence[Any]) -> Self:
-        return super().add_labels([check_integer_label(label) for label in y])
+        return super().add_labels([ORDERED_LABEL.check(label) for label in y])
 
     def check_label(self, label: object) -> None:
-        check_integer_label(label)
+        ORDERED_LABEL.check(label)
 
     def prepare(self, learner: Learner) -> None:
         cast(AdaptiveLearner, learner).order = self.order
@@ -120,7 +120,7 @@ class OrderedLabels(Labels):
     def set_state(self, state: Mapping[str, Any]) -> None:
         super().set_state(state)
         for label in self.known:
-            check_integer_label(label)
+            ORDERED_LABEL.check(label)
 
 
 class MedianPolicy(DecisionPolicy):
@@ -252,10 +252,3 @@ class OrdinalClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
     @classmethod
     def _with_parameters(cls, parameters: dict[str, Any]) -> Self:
         return cls(AdaptiveClassifier(**parameters))
-
-
-def check_integer_label(y: object) -> int:
-    label = check_label(y)
-    if isinstance(label, str):
-        raise TypeError(must_be("an ordered label", "an integer, such as 0 to 4 for one to five stars", y))
-    return label

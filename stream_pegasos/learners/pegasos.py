@@ -24,7 +24,7 @@ from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight, check_class_weight
 from stream_pegasos.learners.classifier import Classifier
 from stream_pegasos.learners.forgetting import WeightForgetting
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.trainer import Trainer
 

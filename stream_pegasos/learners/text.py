@@ -27,7 +27,7 @@ from stream_pegasos.learners.descriptions import Descriptions, Lessons, make_les
 from stream_pegasos.learners.explanations import INTERCEPT, words
 from stream_pegasos.learners.feature_names import FeatureNames
 from stream_pegasos.learners.files import Arrays, find_model_class, packed_features, unpacked_features
-from stream_pegasos.learners.label_meaning import Label, Prediction
+from stream_pegasos.learners.label_policy import Label, Prediction
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.trainer import Examples, Trainer
 

@@ -28,7 +28,7 @@ from stream_pegasos.learners.explanations import Contributions, explain
 from stream_pegasos.learners.f1_decisions import DecisionChange
 from stream_pegasos.learners.feature_scaler import IDLE, FeatureScaler, Scaling
 from stream_pegasos.learners.forgetting import Forgetting, Recency, drop_column
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import (
     LabelColumn,
     Labels,

@@ -10,7 +10,7 @@ from stream_pegasos.blocks.blockwise import REFUSALS, predict_block
 from stream_pegasos.blocks.predicted import NOTHING
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.display import shortened
-from stream_pegasos.learners.label_meaning import known_label
+from stream_pegasos.learners.label_policy import LabelPolicy
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.streams import Answer, Example
 
@@ -88,9 +88,7 @@ def label_named(classes: Iterable[Any], value: object) -> Any:
     """The class whose display equals the value, or else the class that the value means; `None` if there is none. A
     LookupError if several classes have the same display, such as labels that begin with the same 199 characters.
     """
-    labels = [label for label in classes if label is not None]
-    shortened = [label for label in labels if shown(label) != label and shown(label) == value]
-    n = len(shortened) + (bool(shortened) and value in labels)
-    if n > 1:
-        raise LookupError(f"{value!r} may be any of {n} labels, which are shown alike")
-    return shortened[0] if shortened else known_label(value, labels)
+    labels = LabelPolicy(classes).candidates(value, shown)
+    if len(labels) > 1:
+        raise LookupError(f"{value!r} may be any of {len(labels)} labels, which are shown alike")
+    return labels[0] if labels else None

@@ -8,7 +8,7 @@ from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.features.message import Message
 from stream_pegasos.learners.capabilities import LABELS, ORDERED, model_kind
 from stream_pegasos.learners.explanations import phrases, pieces
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.runtime.answers import label_named, shown
 
 if TYPE_CHECKING:

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stream_pegasos.learners.capabilities import LABELS
-from stream_pegasos.learners.label_meaning import Label, LabelsMeant
-from stream_pegasos.learners.labels import check_label
-from stream_pegasos.learners.multilabel import whether_each_holds
+from stream_pegasos.learners.label_policy import Label, LabelPolicy
 from stream_pegasos.runtime.monitor import Monitor
 from stream_pegasos.streams.example import Truth
 
@@ -25,25 +23,25 @@ class LabelChecks:
     def __init__(self, monitor: Monitor, labels: Sequence[Label] | None, most: int) -> None:
         self._monitor, self._labels, self._most = monitor, None if labels is None else tuple(labels), most
         self._known: list[tuple[type, Label]] = []
-        self._meant = LabelsMeant()
+        self._policy = LabelPolicy(kind=monitor.kind)
 
-    def meant(self, recent_labels: Iterable[Truth]) -> LabelsMeant:
-        """The rule that finds the label that a value means, among those of the model, `recent_labels` and `labels`."""
-        labels = [*self._monitor.model.classes, *each_label(recent_labels)]
+    def policy(self, recent_labels: Iterable[Truth]) -> LabelPolicy:
+        """The policy beside the labels of the model and `recent_labels`."""
+        labels, kind = [*self._monitor.model.classes, *each_label(recent_labels)], self._monitor.kind
         if self._labels is not None:
-            return LabelsMeant(labels, self._labels)
+            return LabelPolicy(labels, kind, allowed=self._labels)
         known_labels = [(type(label), label) for label in labels]
         if known_labels != self._known:
-            self._known, self._meant = known_labels, LabelsMeant(labels)
-        return self._meant
+            self._known, self._policy = known_labels, LabelPolicy(labels, kind)
+        return self._policy
 
     def plain(self, label: object) -> Any:
         """A label in its plain form, from any form that the model takes. If a message may have several labels, this is
         a tuple of those that hold, or a dict if some do not hold. It raises the errors of `learn_one`.
         """
         if self._monitor.kind != LABELS:
-            return check_label(label)
-        holds = whether_each_holds(label)
+            return self._policy.check(label)
+        holds = self._policy.check_set(label)
         return tuple(holds) if all(holds.values()) else holds
 
     def check(
@@ -54,10 +52,10 @@ class LabelChecks:
         ids is used as the label.
         """
         if self._labels is not None:
-            label_reader = self.meant(recent_labels)
+            policy = self.policy(recent_labels)
             for label in dict.fromkeys(each_label(labels)):
-                if fault := label_reader.not_taken(label):
-                    raise ValueError(fault)
+                if fault := policy.refusal(label):
+                    raise fault.error
         self._monitor.model.check_labels(labels, weights)
         known_labels = set(self._monitor.model.classes)
         n = len(known_labels.union(each_label(labels)))

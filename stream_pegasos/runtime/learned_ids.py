@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from stream_pegasos.learners.labels import labels_that_hold
+from stream_pegasos.learners.label_policy import labels_that_hold
 from stream_pegasos.runtime.recent import Recent
 from stream_pegasos.streams.example import Id
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from stream_pegasos.common.cached import cached_property
-from stream_pegasos.learners.label_meaning import LONGEST_LABEL
+from stream_pegasos.learners.label_policy import LONGEST_LABEL
 
 __all__ = ["LARGEST_HEAD", "LONGEST_ID", "Allowed", "Limits"]
 

@@ -17,7 +17,7 @@ from stream_pegasos.features.message import Message, make_message, message_size
 from stream_pegasos.learners.class_weights import plain_weight
 from stream_pegasos.learners.descriptions import Descriptions
 from stream_pegasos.learners.files import Snapshot
-from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+from stream_pegasos.learners.label_policy import Label, LabelPolicy
 from stream_pegasos.runtime.active_learning import ActiveLearning
 from stream_pegasos.runtime.answers import shown_answer
 from stream_pegasos.runtime.checkpoints import Checkpoints
@@ -325,9 +325,9 @@ class LiveLearner:
             log.error("what the teacher taught is not learned: %s", error)
 
     @property
-    def labels_meant(self) -> LabelsMeant:
-        """The rule that finds the label that a value means, among those of the model and those that people gave."""
-        return self.labels.meant(self.given_labels())
+    def label_policy(self) -> LabelPolicy:
+        """The policy beside the labels of the model and those that people gave."""
+        return self.labels.policy(self.given_labels())
 
     def given_labels(self) -> list[Truth]:
         """The labels of people that can still be taken back, the newest first."""

@@ -24,8 +24,7 @@ from stream_pegasos.features.message import Message, shown_message
 from stream_pegasos.learners.capabilities import LABELS, ORDERED, Capability
 from stream_pegasos.learners.earlier import monitor_now
 from stream_pegasos.learners.feature_names import FeatureNames
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import labels_that_hold
+from stream_pegasos.learners.label_policy import Label, labels_that_hold
 from stream_pegasos.runtime.answers import label_named, now, shown
 from stream_pegasos.runtime.failures import Failures
 from stream_pegasos.runtime.wrong_answers import LONGEST_WRONG, MOST_WRONG, WrongAnswers

@@ -11,7 +11,7 @@ from time import time
 from typing import Any
 
 from stream_pegasos.common.checks import check_integer, check_number
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.predictions import Predictions, uncertainty
 from stream_pegasos.streams.example import Truth
 

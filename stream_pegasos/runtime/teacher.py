@@ -15,8 +15,7 @@ from stream_pegasos.common.extras import missing
 from stream_pegasos.common.locks import Lock
 from stream_pegasos.common.servers import JsonServer, ServerAwayError, ServerRefusedError
 from stream_pegasos.features.message import Message, shown_message
-from stream_pegasos.learners.label_meaning import Label
-from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.label_policy import Label, check_label
 
 __all__ = ["KEYS", "NoLabelError", "Teacher", "TeacherLabel"]
 

@@ -14,7 +14,7 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.common.locks import new_condition
 from stream_pegasos.common.servers import AT_ONCE, ServerAwayError
 from stream_pegasos.features.message import Message, is_blank, make_message, message_identity, shown_message
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.runtime.answers import shown
 from stream_pegasos.runtime.questions import Agreement, Questions

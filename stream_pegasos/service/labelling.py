@@ -12,7 +12,8 @@ from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.common.display import quoted
 from stream_pegasos.features.message import Message, message_size
 from stream_pegasos.learners.capabilities import ORDERED
-from stream_pegasos.learners.label_meaning import Label, look_alike, one_slip_away
+from stream_pegasos.learners.label_policy import Label
+from stream_pegasos.learners.label_typos import look_alike, one_slip_away
 from stream_pegasos.runtime.answers import label_named, shown, shown_answer
 from stream_pegasos.runtime.label_checks import each_label
 from stream_pegasos.runtime.live_learner import LiveLearner
@@ -59,7 +60,7 @@ class Labelling:
             classes = list(learner.model.classes)
         recent = active_learning.given()
         recent_labels = learner.given_labels()
-        listed = learner.labels.meant(recent_labels).listed
+        listed = learner.labels.policy(recent_labels).allowed
         labels = self._offer([*classes, *each_label(recent_labels)]) if listed is None else [*listed]
         offered = labels if listed else labels[:MOST_OFFERED]
         with learner.monitor.lock:
@@ -136,7 +137,7 @@ class Labelling:
         """The label or labels that a person means, after a check that they may be learned."""
         learner = self._learner
         recent_labels = learner.given_labels()
-        listed = learner.labels.meant(recent_labels).listed
+        listed = learner.labels.policy(recent_labels).allowed
         known_labels = [*learner.model.classes, *each_label(recent_labels)] if listed is None else listed
         looks_for: tuple[LookFor, ...] = (look_alike,)
         if listed is not None or new_label == "confirmed":

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from stream_pegasos.features.message import ABSENT, Fields, get_field, message_size
 from stream_pegasos.features.message import Message as TextOrFields
 from stream_pegasos.learners.capabilities import LABELS
-from stream_pegasos.learners.label_meaning import Label, LabelsMeant
+from stream_pegasos.learners.label_policy import Fault, Label, LabelPolicy
 from stream_pegasos.mail_text.features import Mail, mail_bytes
 from stream_pegasos.mail_text.ids import mail_id
 from stream_pegasos.runtime.journal import check_exact
@@ -371,15 +371,13 @@ def _check_text(x: TextOrFields, place: str, limits: Allowed) -> None:
         raise HTTPException(413, f"{place}: a text must have at most {limits.text:,} characters, got {size:,}")
 
 
-def read_descriptions_sent(
-    sent: Sequence[tuple[str, Any]], label_reader: LabelsMeant, limits: Allowed
-) -> dict[Label, Any]:
+def read_descriptions_sent(sent: Sequence[tuple[str, Any]], policy: LabelPolicy, limits: Allowed) -> dict[Label, Any]:
     """The descriptions of labels, by the labels that are meant."""
     texts = [value if isinstance(value, list) else [value] for _, value in sent]
     _check_number(sum(map(len, texts)), "texts", limits)
     descriptions: dict[Label, Any] = {}
     for i, ((name, value), label_texts) in enumerate(zip(sent, texts, strict=True)):
-        label = _learnable(name, f"label {i}", label_reader, limits)
+        label = label_as_read(name, f"label {i}", policy, limits)
         if label in descriptions:
             raise HTTPException(422, f"label {i}: it must be described once, got it twice")
         for text in filter(None, label_texts):
@@ -400,41 +398,26 @@ def _id_of_mail(x: TextOrFields, field: str) -> str | None:
     return mail_id(mail_bytes(mail)) if isinstance(mail, str) else None
 
 
-def labels_as_read(
-    label: SentLabel | list[SentLabel], kind: str, i: int, is_list: bool, label_reader: LabelsMeant, limits: Allowed
-) -> Truth:
-    """The label for learning a message: one label or, if it may have several, a tuple of labels."""
-    place = f"{i}.label" if is_list else "label"
-    if kind != LABELS:
-        if isinstance(label, list):
-            raise HTTPException(422, f"{place}: it must be one label, got a list; this model tells classes apart")
-        return _learnable(label, place, label_reader, limits)
-    if not isinstance(label, list):
-        raise HTTPException(422, f"{place}: it must be a list of the labels that hold, maybe an empty one")
-    if len(label) > limits.labels:
-        raise HTTPException(413, f"{place}: labels must be at most {limits.labels:,}, got {len(label):,}")
-    return tuple(_learnable(single, place, label_reader, limits) for single in label)
-
-
-def label_as_read(label: SentLabel, place: str, label_reader: LabelsMeant, limits: Allowed) -> Label:
+def label_as_read(label: SentLabel, place: str, policy: LabelPolicy, limits: Allowed) -> Label:
     """The label that a value means, among the model's labels and others; the model's labels may have any length."""
-    try:
-        read = label_reader(label)
-    except ValueError as error:
-        raise HTTPException(422, f"{place}: {error}") from None
-    if read is None:
+    read: Label = _good(policy.read(label, limits.label), place)
+    return read
+
+
+def labels_as_read(label: SentLabel | list[SentLabel], place: str, policy: LabelPolicy, limits: Allowed) -> Truth:
+    """The label for learning a message: one label or, if it may have several, a tuple of labels."""
+    if policy.kind == LABELS and isinstance(label, list) and len(label) > limits.labels:
+        raise HTTPException(413, f"{place}: labels must be at most {limits.labels:,}, got {len(label):,}")
+    read: Truth = _good(policy.read_example(label, limits.label), place)
+    return read
+
+
+def _good(label: Any, place: str) -> Any:
+    if isinstance(label, Fault):
+        raise HTTPException(413 if label.is_size else 422, f"{place}: {label}")
+    if label is None:
         raise HTTPException(422, f"{place}: it is blank")
-    fault = label_reader.too_long(read, limits.label)
-    if fault is not None:
-        raise HTTPException(413, f"{place}: {fault}")
-    return read
-
-
-def _learnable(label: SentLabel, place: str, label_reader: LabelsMeant, limits: Allowed) -> Label:
-    read = label_as_read(label, place, label_reader, limits)
-    if isinstance(read, int) and not -LARGEST - 1 <= read <= LARGEST:
-        raise HTTPException(422, f"{place}: an integer must have at most 64 bits")
-    return read
+    return label
 
 
 def label_of_query(text: str) -> Any:

@@ -135,15 +135,11 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     async def learn(sent: object) -> Response:
         allowed = limits.request_limits
         batch = read_batch(sent, learner, allowed)
-        label_reader = learner.labels_meant
-        examples: list[Labelled] = [
-            (
-                x,
-                labels_as_read(message.label, learner.monitor.kind, i, batch.is_list, label_reader, allowed),
-                message.weight,
-            )
-            for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True))
-        ]
+        policy = learner.label_policy
+        examples: list[Labelled] = []
+        for i, (x, message) in enumerate(zip(batch.X, batch.messages, strict=True)):
+            label = labels_as_read(message.label, f"{i}.label" if batch.is_list else "label", policy, allowed)
+            examples.append((x, label, message.weight))
         with refusing(reason="what is learned cannot be kept"):
             answers = await learner.learn(examples, batch.ids)
         return answer_with(answers, batch)
@@ -160,8 +156,8 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
     async def explain(message: QuestionedMessage) -> Response:
         allowed = limits.explanation_limits
         (x,) = read_batch(message, learner, allowed).X
-        label_reader = learner.labels_meant
-        label = None if message.label is UNSET else label_as_read(message.label, "label", label_reader, allowed)
+        policy = learner.label_policy
+        label = None if message.label is UNSET else label_as_read(message.label, "label", policy, allowed)
         with refusing(unknown=422):
             return as_json(await learner.explain(x, label))
 
@@ -174,7 +170,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals=OF_BODIES,
     )
     async def describe(sent: list[tuple[str, Any]]) -> Response:
-        descriptions = read_descriptions_sent(sent, learner.labels_meant, limits.request_limits)
+        descriptions = read_descriptions_sent(sent, learner.label_policy, limits.request_limits)
         with refusing(reason="what is learned cannot be kept"):
             return as_json(await learner.describe_labels(descriptions))
 
@@ -204,7 +200,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         if is_sent and (label is None or sent.take_back):
             raise HTTPException(422, "label: a message that is sent needs one")
         if label is not None and label is not UNSET:
-            label = labels_as_read(label, learner.monitor.kind, 0, False, learner.labels_meant, limits.request_limits)
+            label = labels_as_read(label, "label", learner.label_policy, limits.request_limits)
         answer: dict[str, Any] = {}
         with refusing(unknown=404, reason="the label cannot be kept"):
             try:
@@ -276,7 +272,7 @@ def make_operations(learner: LiveLearner, metrics: Metrics) -> list[Operation]:
         refusals={**OF_BODIES, "404": "The message is not kept among the wrong answers, or was too long to be."},
     )
     async def correct(sent: Corrected) -> Response:
-        label = labels_as_read(sent.label, learner.monitor.kind, 0, False, learner.labels_meant, limits.request_limits)
+        label = labels_as_read(sent.label, "label", learner.label_policy, limits.request_limits)
         with refusing(unknown=404, reason="what is learned cannot be kept"):
             return as_json((await learner.correct(sent.number, label)).as_json())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from stream_pegasos.features.message import is_nothing
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import ClassWeight
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.labels import check_label
+from stream_pegasos.learners.label_policy import check_label
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
@@ -184,7 +185,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
             If a drift detector raises after some examples. The error has the number of learned examples.
         """
         is_new = not hasattr(self, "model_")
-        check_none_missing(classes)
+        classes = checked_labels(classes)
         new = copy.copy(self)
         examples, labels, weights = new._checked(X, y, sample_weight, is_new)
         if is_new:
@@ -207,12 +208,9 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         examples = self._examples(X, is_new)
-        y = single_column("y", y)
-        check_none_missing(y)
+        y = checked_labels(single_column("y", y))
         labels = column_or_1d(y, warn=True)
         assert_all_finite(labels, input_name="y")
-        for label in set(labels.tolist() if labels.dtype == object else ()):
-            check_label(label)  # before sorting, which has an unclear error for `None`
         check_classification_targets(labels)
         n = n_examples(examples)
         check_lengths("labels", len(labels), n)
@@ -381,8 +379,19 @@ def single_column(name: str, values: Any) -> Any:
     return values[values.columns[0]]
 
 
-def check_none_missing(labels: Any) -> None:
-    """Raise a ValueError if a label is NaN or pandas' NA; NumPy would turn it into the text "nan" beside texts."""
-    values = labels.tolist() if hasattr(labels, "isna") else labels
-    if isinstance(values, (list, tuple)) and any(label is not None and is_nothing(label) for label in values):
-        raise ValueError("a label is missing (NaN); leave out such examples, or give them a label")
+def checked_labels(labels: Any) -> Any:
+    """Labels, checked before NumPy converts them: NaN beside texts would become the text "nan". An Enum becomes its
+    value, of which NumPy would take the first letters.
+    """
+    is_objects = isinstance(labels, np.ndarray) and labels.dtype.kind == "O" and labels.ndim == 1
+    values = labels.tolist() if is_objects or hasattr(labels, "isna") else labels
+    if not isinstance(values, (list, tuple)):
+        return labels
+    try:
+        # A list in it is a row of a column, for NumPy.
+        plain = [label if isinstance(label, (list, tuple)) else check_label(label) for label in values]
+    except (TypeError, ValueError) as error:
+        if any(map(is_nothing, values)):
+            raise ValueError(f"a label is missing: {error}; leave out such examples, or give them a label") from None
+        raise
+    return plain if any(isinstance(label, Enum) for label in values) else labels

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from stream_pegasos.common.errors import must_be, type_name
 from stream_pegasos.features.message import ABSENT, get_field, select_fields, without
 from stream_pegasos.learners.capabilities import Capability
-from stream_pegasos.learners.label_meaning import label_of, read_truth
+from stream_pegasos.learners.label_policy import common_value
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.text import TextClassifier
 
@@ -138,7 +138,7 @@ def check_labels(frame: DataFrame, name: str, model: TextClassifier) -> None:
     if isinstance(kind, t.StringType):
         return
     classes = model.classes
-    if classes and all(read_truth(label) is None and isinstance(label_of(str(label)), str) for label in classes):
+    if classes and all(isinstance(common_value(label), str) for label in classes if label is not None):
         raise TypeError(
             f"column {name!r} is of type {kind.simpleString()}, and the model has labels of type "
             f"{label_type(classes).simpleString()}"

@@ -17,7 +17,7 @@ from stream_pegasos.common.checks import check_integer
 from stream_pegasos.evaluation.results import Evaluation
 from stream_pegasos.evaluation.scores import new_score
 from stream_pegasos.evaluation.tallies import Score
-from stream_pegasos.learners.label_meaning import LabelsMeant
+from stream_pegasos.learners.label_policy import LabelPolicy
 from stream_pegasos.learners.merging import check_parts, merge_into
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.spark.columns import (
@@ -176,12 +176,12 @@ def learn(
     rows, sizes = dealt(frame, columns, [plain[name] for name in order], parts)
     rounds = Rounds(parts, max(sizes, default=0), passes, round_size)
     history = History(model=copy.deepcopy(model), score=new_score(model, exact=False))
-    label_reader = LabelsMeant(model.classes)
+    policy = LabelPolicy(model.classes)
     try:
         with RoundFile(checkpoint, rows, rounds, history) as file:
             while not rounds.are_done:
                 start = perf_counter()
-                learned = learned_round(rounds.rows(rows), history.model, label_reader, parts)
+                learned = learned_round(rounds.rows(rows), history.model, policy, parts)
                 history.take(learned, is_whole=parts == 1)
                 rounds.advance(sum(part.model.n_features for part in learned))
                 history.seconds += perf_counter() - start

@@ -16,7 +16,7 @@ from stream_pegasos.blocks.blockwise import REFUSALS, predict_learn
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.checks import LARGEST_WEIGHT
 from stream_pegasos.evaluation.scores import block_outcomes, new_score
-from stream_pegasos.learners.label_meaning import LabelsMeant
+from stream_pegasos.learners.label_policy import Fault, LabelPolicy
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.merging import drop_unchanged, merge_changes
 
@@ -90,7 +90,7 @@ class ModelPart(LearnedCounts):
 
 
 def learned_part(
-    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], label_reader: LabelsMeant, whole: bool
+    batches: Iterable[pa.RecordBatch], base: Broadcast[bytes], policy: LabelPolicy, whole: bool
 ) -> Iterator[pa.RecordBatch]:
     """Learn a part of the messages, and yield the report on it, with the `whole` model or with its changes; nothing if
     there are no messages.
@@ -105,7 +105,7 @@ def learned_part(
                 column_values(batch[TEXT]),
                 column_values(batch[LABEL]),
             )
-            labels, faults = meant_labels(label_reader, labels)
+            labels, faults = read_labels(policy, labels)
             columns = [texts, labels, batch[WEIGHT].to_pylist()]
             reasons = reasons_against(model, *columns)
             for row, fault in faults.items():
@@ -144,27 +144,15 @@ def merged_pair(table: pa.Table, base: Broadcast[bytes]) -> pa.Table:
     return pa.Table.from_batches([*report.pieces()])
 
 
-def meant_labels(label_reader: LabelsMeant, values: Iterable[Any]) -> tuple[list[Any], dict[int, str]]:
-    """The label or labels that the value of each row means, `None` for no label; and the faults of rows, by number."""
+def read_labels(policy: LabelPolicy, values: Iterable[Any]) -> tuple[list[Any], dict[int, str]]:
+    """The label or labels of each row, `None` for no label; and the faults of rows, by number."""
     labels, faults = list[Any](), dict[int, str]()
     for row, value in enumerate(values):
-        try:
-            label = tuple(map(label_reader, value)) if isinstance(value, list) else label_reader(value)
-            fault = label_fault(label_reader, label)
-        except ValueError as error:  # a float that is no label
-            fault = str(error)
-        if fault is not None:
-            faults[row] = fault
-        labels.append(label if fault is None else None)
+        label = policy.read_several(value) if isinstance(value, list) else policy.read(value)
+        if isinstance(label, Fault):
+            faults[row] = str(label)
+        labels.append(None if isinstance(label, Fault) else label)
     return labels, faults
-
-
-def label_fault(label_reader: LabelsMeant, label: object) -> str | None:
-    """The fault of a label, or of one of several, that is too long or empty; `None` if there is none."""
-    if isinstance(label, tuple) and None in label:
-        return "one of the labels is null or empty"
-    faults = map(label_reader.too_long, label if isinstance(label, tuple) else (label,))
-    return next((fault for fault in faults if fault is not None), None)
 
 
 def reasons_against(

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from stream_pegasos.evaluation.scores import score_of_state
-from stream_pegasos.learners.label_meaning import LabelsMeant
+from stream_pegasos.learners.label_policy import LabelPolicy
 from stream_pegasos.learners.text import TextClassifier
 from stream_pegasos.runtime.checkpoints import Checkpoints
 from stream_pegasos.spark.columns import arranged, hashed_columns
@@ -96,11 +96,11 @@ class Rounds:
             self.share = min(max(self.share, int(merging / SHARE_OF_MERGING)), 2 * self.share)
 
 
-def learned_round(rows: DataFrame, base: TextClassifier, label_reader: LabelsMeant, n_parts: int) -> list[ModelPart]:
+def learned_round(rows: DataFrame, base: TextClassifier, policy: LabelPolicy, n_parts: int) -> list[ModelPart]:
     """The reports of at most two parts, into which all parts were merged, after learning these rows from one model."""
     sent = find_context(rows).broadcast(pickle.dumps(base, pickle.HIGHEST_PROTOCOL))
     try:
-        pieces = rows.mapInArrow(lambda batches: learned_part(batches, sent, label_reader, n_parts == 1), PIECES)
+        pieces = rows.mapInArrow(lambda batches: learned_part(batches, sent, policy, n_parts == 1), PIECES)
         while n_parts > 2:
             pairs = pieces.groupBy(f.shiftright(PART, 1))
             pieces, n_parts = pairs.applyInArrow(lambda table: merged_pair(table, sent), PIECES), -(-n_parts // 2)

@@ -12,7 +12,7 @@
 | late labels; the stream that needs no file | `join`, `synthetic` |
 """
 
-from stream_pegasos.learners.label_meaning import label_of
+from stream_pegasos.learners.label_policy import label_of
 from stream_pegasos.streams.answer import Answer
 from stream_pegasos.streams.example import Example, LabelFormat, StreamError, Truth
 from stream_pegasos.streams.join import LabelJoin

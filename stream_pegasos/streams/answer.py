@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stream_pegasos.common.display import printable
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.streams.example import Id, Truth
 
 COLUMNS = ("id", "label", "probability", "probabilities", "margin", "error")  # of a record

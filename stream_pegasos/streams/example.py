@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from stream_pegasos.features.message import Message
-from stream_pegasos.learners.label_meaning import ALONE, MOST_EXACT, Label, LabelsMeant
+from stream_pegasos.learners.label_policy import MOST_EXACT, Fault, Label, LabelPolicy
 
 # A label, or several of them.
 Truth = Label | tuple[Label, ...]
@@ -71,41 +71,46 @@ class Truncated(StreamError):
 
 
 class LabelFormat(NamedTuple):
-    """The format of labels. A text may hold several labels with a separator between them; `meant` finds the label that
+    """The format of labels. A text may hold several labels with a separator between them; `policy` decides which label
     a value means, by itself or among the labels of a model.
     """
 
     separator: str | None = None  # `None` if a text is one label
     several: bool = False  # whether a single label is a tuple, too; a separator implies it
-    meant: LabelsMeant = ALONE
-
-    def of_one(self, value: object) -> Label | None:
-        """The label that one value spells; `None` if the value is blank. A text that is too long for a label is an
-        error, unless the model has that label.
-        """
-        label = self.meant(value)
-        fault = self.meant.too_long(label)
-        if fault is not None:
-            raise ValueError(fault)
-        return label
+    policy: LabelPolicy = LabelPolicy()
 
     def of_text(self, text: str) -> Truth | None:
-        """The label or labels that a text spells; `None` if it is blank."""
+        """The label or labels that a text spells; `None` if it is blank. A ValueError if it is no label."""
         if self.separator is None:
-            return self.of_label(text) if self.several else self.of_one(text)
-        labels = together(label for part in text.split(self.separator) if (label := self.of_one(part)) is not None)
-        return labels or None
+            return self.of_label(text)
+        return self.of_list(part for part in text.split(self.separator) if part.strip()) or None
 
-    def of_label(self, label: object) -> Truth | None:
+    def of_label(self, value: object) -> Truth | None:
         """The label or labels of an example whose label is a single value."""
-        label = self.of_one(label)
-        has_several = self.several or self.separator is not None
-        return (label,) if has_several and label is not None else label
+        label = self.policy.read(value)
+        if isinstance(label, Fault):
+            raise ValueError(str(label))
+        if self.separator is None and not self.several:  # the usual case, without a call
+            return label
+        return None if label is None else (label,)
+
+    def of_list(self, values: Iterable[object]) -> tuple[Label, ...]:
+        """The labels of an example whose labels are a list of values."""
+        return good_label(self.policy.read_several(values))
+
+    @property
+    def has_several(self) -> bool:
+        return self.several or self.separator is not None
 
 
-def together(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """The labels of one example, without duplicates."""
-    return tuple(dict.fromkeys(labels))
+_Label = TypeVar("_Label")
+
+
+def good_label(label: _Label | Fault) -> _Label:
+    """A label as the policy has read it; a ValueError with its fault if it is none."""
+    if isinstance(label, Fault):
+        raise ValueError(str(label))
+    return label
 
 
 def id_meant(value: object) -> Id | None:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 from stream_pegasos.common.checks import LARGEST_COUNT, LARGEST_WEIGHT, check_integer, check_number
-from stream_pegasos.common.errors import must_be
 from stream_pegasos.features.message import make_message, message_size
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import check_label
 from stream_pegasos.streams.example import Example, Id, Truth
 
 _LARGEST_TEXT = 1 << 26  # characters: a limit for all messages together, and for all labels together
@@ -132,12 +131,4 @@ def _size(y: Truth) -> int:
 
 
 def _label(y: object) -> Truth:
-    if isinstance(y, (tuple, list)):
-        return tuple(map(_one_label, y))
-    return _one_label(y)
-
-
-def _one_label(y: object) -> Label:
-    if not isinstance(y, (bool, int, str)):
-        raise TypeError(must_be("a label", "a bool, an int or a str", y))
-    return y
+    return tuple(map(check_label, y)) if isinstance(y, (tuple, list)) else check_label(y)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stream_pegasos.streams.example import Parsed, Truth, together
+from stream_pegasos.streams.example import Parsed, Truth
 from stream_pegasos.streams.lines import Parser
 from stream_pegasos.streams.read_options import ReadOptions
 
@@ -46,6 +46,6 @@ def fasttext_parser(options: ReadOptions) -> Parser:
         if len(parsed_labels) < 2:
             return parsed_labels[0] if parsed_labels else None
         groups = (label if isinstance(label, tuple) else (label,) for label in parsed_labels)
-        return together(label for group in groups for label in group)
+        return tuple(dict.fromkeys(label for group in groups for label in group))
 
     return parse

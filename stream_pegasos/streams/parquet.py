@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.extras import missing
-from stream_pegasos.features.message import Fields, get_field
+from stream_pegasos.features.message import Fields
 from stream_pegasos.streams.chunks import Chunks, buffered
 from stream_pegasos.streams.example import Example, Parsed, StreamError
 from stream_pegasos.streams.lines import make_examples
@@ -46,10 +46,6 @@ def read_parquet(file: BinaryIO | None, chunks: Chunks, name: str, options: Read
 
 def _parsed(record: dict[str, Any], options: ReadOptions) -> Parsed:
     decode_fields(record, record, options)
-    field = options.label_field
-    label = None if field is None else get_field(record, field)
-    if field is not None and type(label) is float and math.isnan(label):  # pandas writes a missing label as NaN
-        record[field] = None
     x, y, w, id = parsed_fields(record, options)
     if options.fields:
         x = Fields({name: _as_in_json(value) for name, value in x.items()})

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
 
-from stream_pegasos.learners.label_meaning import Label
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.streams.chunks import PathOrFile, buffered, may_begin, opened, read_chunks
 from stream_pegasos.streams.compression import ARCHIVES, decompressed, not_unpacked
 from stream_pegasos.streams.compression import EXTENSIONS as COMPRESSIONS

@@ -8,7 +8,7 @@ from typing import Any
 from stream_pegasos.common.display import one_line
 from stream_pegasos.features.message import ABSENT, PLAIN, Fields, Message, check_depth, get_field
 from stream_pegasos.streams.encoding import TextEncoding
-from stream_pegasos.streams.example import Id, Parsed, RecordError, Truth, id_meant, together
+from stream_pegasos.streams.example import Id, Parsed, RecordError, Truth, id_meant
 from stream_pegasos.streams.read_options import ReadOptions
 
 _NAMES = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
@@ -110,21 +110,16 @@ def _label(record: dict[str, Any], options: ReadOptions) -> Truth | None:
         if not options.unlabelled:
             raise ValueError(_no_field(record, field))
         return None
-    if type(value) is list:
-        parsed_labels = [labels.of_one(_one_label(single_label, field)) for single_label in value]
-        if None in parsed_labels:
-            raise ValueError(f"field {field!r} is a list with an empty label")
-        return together(single_label for single_label in parsed_labels if single_label is not None)
-    label = labels.of_text(value) if type(value) is str else labels.of_label(_one_label(value, field))
+    if type(value) is str:
+        label = labels.of_text(value)
+    else:
+        try:
+            label = labels.of_list(value) if type(value) is list else labels.of_label(value)
+        except ValueError as error:
+            raise ValueError(f"field {field!r}: {error}") from None
     if label is None and options.are_labels:
         raise ValueError(f"no label in the field {field!r}")
     return label
-
-
-def _one_label(label: object, field: str) -> object:
-    if label is None or type(label) in (str, bool, int, float):
-        return label
-    raise ValueError(f"field {field!r} must be a label, got {_kind(label)}")
 
 
 def _kind(value: object) -> str:

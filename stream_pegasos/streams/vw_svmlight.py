@@ -11,8 +11,7 @@ from typing import Any
 from stream_pegasos.common.display import one_line
 from stream_pegasos.common.errors import must_be
 from stream_pegasos.features.message import Fields
-from stream_pegasos.learners.label_meaning import MOST_EXACT, Label, LabelsMeant, label_of
-from stream_pegasos.streams.example import Parsed, Truth, together
+from stream_pegasos.streams.example import Parsed, Truth, good_label
 from stream_pegasos.streams.lines import Parser
 from stream_pegasos.streams.read_options import ReadOptions
 
@@ -172,35 +171,15 @@ def _label_parser(options: ReadOptions) -> Callable[[str], Truth | None]:
     separator = labels.separator or ","
 
     def parse_labels(text: str) -> Truth | None:
-        if separator not in text:
-            return labels.of_label(_number_label(text, labels.meant))
-        parsed_labels = [labels.of_one(_number_label(part, labels.meant)) for part in text.split(separator)]
-        if None in parsed_labels:
-            raise ValueError(f"labels must be names or integers with {separator!r} between them, got {text!r}")
-        return together(label for label in parsed_labels if label is not None)
+        policy = labels.policy
+        if separator in text:
+            return good_label(policy.read_several(text.split(separator), policy.read_number))
+        label = good_label(policy.read_number(text))
+        return label if label is None or not labels.has_several else (label,)
 
     return parse_labels
 
 
 def _no_label(options: ReadOptions) -> Truth | None:
     """The labels of a line without a label: `()` if each line has labels and may have several, else `None`, unknown."""
-    is_several = options.labels.several or options.labels.separator is not None
-    return () if is_several and not options.unlabelled and options.label_field is not None else None
-
-
-def _number_label(text: str, label_reader: LabelsMeant) -> Label | None:
-    """The label as a number if it is one, else as a text; `null` is no label, as in JSON."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None if text in ("", "null") else text
-    if not math.isfinite(number):
-        raise ValueError(must_be("label", "a finite number", text))
-    if not (number.is_integer() or label_reader.knows(text) or text in (label_reader.listed or ())):
-        raise ValueError(
-            f"label must be a class, as an integer or a name, got {text!r}; no numbers are predicted: name classes, as "
-            "low and high, or list the labels"
-        )
-    if number.is_integer() and abs(number) <= MOST_EXACT and label_of(text) == text:  # such as 1e3, a text for label_of
-        return int(number)
-    return text
+    return () if options.labels.has_several and not options.unlabelled and options.label_field is not None else None

@@ -1,19 +1,53 @@
-"""The same label is the same label at every face: readers, commands, the service and files of descriptions."""
+"""A label is the same at every face: each does what `LabelPolicy` says of a value, or refuses it with its sentence."""
 
+import enum
 import json
+from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import numpy as np
+import pandas as pd
 import pyarrow
 import pytest
+from click import BadParameter
 from pyarrow import parquet
+from river.naive_bayes import MultinomialNB
 from serving import learn, send, serving
 from serving import ok as answered
+from starlette.exceptions import HTTPException
 
-from stream_pegasos import TextClassifier, load
-from stream_pegasos.learners.label_meaning import LabelsMeant, known_label, label_meant
+from stream_pegasos import (
+    AdaptiveClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    TextClassifier,
+    load,
+)
+from stream_pegasos.blocks.river_models import RiverModel
+from stream_pegasos.cli.description_options import read_descriptions
+from stream_pegasos.cli.options import positive_label, read_label
+from stream_pegasos.cli.stream import listed_labels
+from stream_pegasos.learners.capabilities import LABELS
+from stream_pegasos.learners.label_policy import Fault, LabelPolicy
 from stream_pegasos.runtime.live_learner import LiveLearner
-from stream_pegasos.streams import LabelFormat, read
+from stream_pegasos.service.messages import SentLabel, label_as_read, labels_as_read
+from stream_pegasos.sklearn import OnlineClassifier
+from stream_pegasos.streams import Example, LabelFormat, LabelJoin, read
+
+
+class Color(str, enum.Enum):  # noqa: UP042 as programs wrote it before Python 3.11
+    RED = "red"
+
+
+class Digit(enum.IntEnum):
+    TWO = 2
+
+
+class No(str):
+    """The sentence of a refusal."""
+
 
 # What is given, the labels that are known, and the one that is meant.
 TABLE = [
@@ -29,6 +63,7 @@ TABLE = [
     ("", [], None),
     (" ", [7, 8], None),
     (None, ["a"], None),
+    (float("nan"), ["a"], None),
     ("8", ["7", "8"], "8"),
     ("8.0", ["7", "8"], "8"),
     (8, ["7", "8"], "8"),
@@ -59,57 +94,323 @@ TABLE = [
 ]
 
 
+PLAIN, EXACT = No("a label must be a bool, an int or a str, got"), No("label must be an integer below 2**53, got")
+LONG = No("a label must have at most 200 characters, got 201")
+# Odd values; the label if a program passes one; the label if it comes from outside, where none is known.
+ODD = [
+    *[(each, each, each) for each in (True, 17, "spam", "007", "1.5", "\ufeffspam", "sp\u200bam", "x" * 200)],
+    (np.bool_(True), True, True),
+    (np.int64(17), 17, 17),
+    (np.float32(17.0), 17, 17),
+    (np.str_("spam"), "spam", "spam"),
+    (Color.RED, "red", "red"),
+    (Digit.TWO, 2, 2),
+    (17.0, 17, 17),
+    ("17.0", "17.0", 17),
+    ("1.0", "1.0", 1),
+    (" 17 ", " 17 ", 17),
+    (2.0**53, 2**53, EXACT),
+    (0.5, PLAIN, EXACT),
+    (float("inf"), PLAIN, EXACT),
+    (float("nan"), PLAIN, None),
+    (2**63, 2**63, No("an integer must have at most 64 bits, got 9223372036854775808")),
+    ("x" * 201, "x" * 201, LONG),
+    ("", "", None),
+    (" \t", " \t", None),
+    (None, PLAIN, None),
+    *[(each, PLAIN, PLAIN) for each in (pd.NA, np.ma.masked, Decimal(17), b"spam", ("a",), ["a"], {"a"}, {})],
+]
+
+
 def is_same(label, expected):
     return type(label) is type(expected) and label == expected
 
 
-@pytest.mark.parametrize(("given", "known", "expected"), TABLE)
-def test_the_label_that_is_meant(given, known, expected):
-    for order in (known, [None, *known[::-1]]):
-        assert is_same(label_meant(given, order), expected)
-    assert (known_label(given, known) is not None) == (expected is not None and LabelsMeant(known).knows(expected))
+def agrees(outcome, expected):
+    if isinstance(expected, No):
+        return isinstance(outcome, (Exception, Fault)) and str(expected) in str(outcome)
+    return is_same(outcome, expected)
 
 
-@pytest.mark.parametrize("given", [1.5, float("nan"), float("inf"), 2.0**60, b"a", [1]])
-def test_what_is_no_label(given):
-    for known in ([], ["7"]):
-        with pytest.raises(ValueError, match="label"):
-            label_meant(given, known)
+def outcome_at(face, *arguments):
+    """The label, or the refusal; `None` for no label."""
+    try:
+        return face(*arguments)
+    except (TypeError, ValueError, HTTPException, BadParameter) as error:
+        return error
 
 
-def lines_of(given):
-    """The label in each format that can hold it, by the name of a file."""
-    written = str(given).lower() if isinstance(given, bool) else str(given)
-    files = {"m.jsonl": json.dumps({"text": "a b", "label": given}) + "\n"}
-    if written.strip():
-        files["m.csv"] = f"text,label\na b,{written}\n"
-        files["m.txt"] = f"{written}\ta b\n"
-        files["m.eml"] = f"Subject: a b\nX-Label: {written.strip()}\n\nx\n"
-        if written == written.strip() and written not in ("007", "1.5"):  # there 007 is a number, and 1.5 no class
-            files |= {"m.ft": f"__label__{written} a b\n", "m.vw": f"{written} |text a b\n"}
-            files["m.svmlight"] = f"{written} 1:1\n"
-    return files
+# Faces of programs: the label that a value becomes.
 
 
-@pytest.mark.parametrize(("given", "known", "expected"), [row for row in TABLE if row[2] is not None])
-def test_every_reader(given, known, expected, tmp_path):
-    if isinstance(given, bool):  # a text, in all formats but JSON and Parquet
-        texts = {name: content for name, content in lines_of(given).items() if name == "m.jsonl"}
-    else:
-        texts = lines_of(given)
-    if isinstance(given, int) and given in known and str(given) in known:
-        texts = {"m.jsonl": texts["m.jsonl"]}  # in the others it is a text, which is known too
-    parquet.write_table(pyarrow.table({"text": ["a b"], "label": [given]}), tmp_path / "m.parquet")
-    for name, content in texts.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    for name in [*texts, "m.parquet"]:
-        if name != "m.eml" and " spam " in known and given != "spam" and name in ("m.csv", "m.txt"):
+def at_policy(value):
+    return LabelPolicy().check(value)
+
+
+def at_learn_one(value):
+    model = AdaptiveClassifier()
+    model.learn_one({"a": 1.0}, value)
+    return model.classes[0]
+
+
+def at_learn_many(value):
+    model = PegasosClassifier(multi_class="ovr")
+    model.learn_many([{"a": 1.0}] * 2, [value] * 2)
+    return model.classes[0]
+
+
+def at_predict_learn_many(value):
+    model = TextClassifier()
+    model.predict_learn_many(["a"], [value])
+    return model.classes[0]
+
+
+def at_class_weight(value):
+    model = AdaptiveClassifier(class_weight={value: 2.0})
+    model.learn_one({"a": 1.0}, value)
+    return model.classes[0]
+
+
+def at_several_labels(value):
+    model = MultiLabelClassifier()
+    model.learn_one({"a": 1.0}, [value])
+    return model.classes[0]
+
+
+def at_river(value):
+    model = RiverModel(MultinomialNB())
+    model.learn_one({"a": 1}, value)
+    return model.classes[0]
+
+
+def at_live_learner(value):
+    return LiveLearner(TextClassifier()).labels.plain(value)
+
+
+def at_waiting_labels(value):
+    """A label that waits for its message, in a checkpoint."""
+    join = LabelJoin()
+    join.set_state({"messages": [], "labels": [("1", value)], "n_expired": [0, 0]})
+    return join.get_state()["labels"][0][1]
+
+
+def at_scikit_learn(value):
+    return OnlineClassifier().fit(np.ones((2, 1)), [value] * 2).model_.classes[0]
+
+
+PROGRAMS = [face for name, face in [*globals().items()] if name.startswith("at_")]
+
+
+@pytest.mark.parametrize("face", PROGRAMS)
+def test_every_face_of_a_program(face):
+    for value, expected, _ in ODD:
+        if face is at_scikit_learn and (isinstance(value, (tuple, list)) or value is np.ma.masked):
+            continue  # NumPy makes a column of these
+        if face is at_waiting_labels and isinstance(value, (tuple, list)):
+            continue  # several labels
+        if face is at_class_weight and isinstance(expected, No):
+            continue  # no label has this weight
+        outcome = outcome_at(face, value)
+        assert agrees(outcome, expected), (value, outcome)
+
+
+def test_ordered_labels_are_the_integers_among_labels():
+    for value, expected, _ in ODD:
+        outcome = outcome_at(lambda y: OrdinalClassifier().learn_one({"a": 1.0}, y), value)
+        if isinstance(expected, str) and not isinstance(expected, No):
+            assert str(outcome).startswith("an ordered label must be an integer, such as 0 to 4")
+        else:
+            assert agrees(outcome, expected) if isinstance(expected, No) else outcome is None
+
+
+# Faces of what comes from outside: the label that a value becomes beside known labels.
+
+
+class NotWritten(Exception):
+    """The face has no way of writing this value."""
+
+
+def from_policy(value, known, here):
+    return LabelPolicy(known).read(value)
+
+
+def from_file(name, content, known, **options):
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+    options["labels"] = LabelFormat(policy=LabelPolicy(known))
+    (example,) = read(name, unlabelled=True, **options)
+    return example.y if example.label_fault is None else ValueError(example.label_fault)
+
+
+def as_json(value):
+    if isinstance(value, (enum.Enum, tuple, list)) or (isinstance(value, float) and value == float("inf")):
+        raise NotWritten  # in JSON, infinity is null
+    try:
+        return json.dumps(value)
+    except TypeError:
+        raise NotWritten from None
+
+
+def as_text(value):
+    if not isinstance(value, str) or isinstance(value, enum.Enum):
+        raise NotWritten
+    return value
+
+
+def from_jsonl(value, known, here):
+    return from_file("m.jsonl", f'{{"text": "a", "label": {as_json(value)}}}', known)
+
+
+def from_late_labels(value, known, here):
+    join = LabelJoin()
+    join.add_message(Example("a", None, id=1))
+    Path("l.jsonl").write_text(f'{{"id": 1, "label": {as_json(value)}}}', encoding="utf-8")
+    said = []
+    labels = LabelFormat(policy=LabelPolicy(known))
+    for label in read("l.jsonl", labels=labels, are_labels=True, on_bad_line=lambda line, why: said.append(why)):
+        return join.add_label(label.id, label.y).y
+    return None if said[0].startswith("no label in") else ValueError(said[0])
+
+
+def from_parquet(value, known, here):
+    try:
+        parquet.write_table(pyarrow.table({"text": ["a"], "label": [value]}), "m.parquet")
+    except (TypeError, OverflowError, pyarrow.ArrowException):
+        raise NotWritten from None
+    (written,) = parquet.read_table("m.parquet")["label"].to_pylist()
+    if isinstance(value, (list, bytes)) or (written is not None and written != value):
+        raise NotWritten  # bytes are a text there
+    labels = LabelFormat(policy=LabelPolicy(known))
+    (example,) = read("m.parquet", unlabelled=True, labels=labels)
+    return example.y if example.label_fault is None else ValueError(example.label_fault)
+
+
+def from_csv(value, known, here):
+    return from_file("m.csv", f'text,label\na,"{as_text(value)}"\n', known)
+
+
+def from_tsv(value, known, here):
+    return from_file("m.tsv", f'text\tlabel\na\t"{as_text(value)}"\n', known)
+
+
+def from_labelled_text(value, known, here):
+    if "\t" in as_text(value) or value.startswith("\ufeff"):  # there it is the mark of an encoding
+        raise NotWritten
+    return from_file("m.txt", f"{value}\ta\n", known)
+
+
+def from_mail(value, known, here):
+    if as_text(value) != value.strip() or not value.isascii() or not value:
+        raise NotWritten
+    return from_file("m.eml", f"Subject: a\nX-Label: {value}\n\nx\n", known, label_field="X-Label")
+
+
+def from_options(value, known, here):
+    return read_label(as_text(value), "--label", known)
+
+
+def from_pos_label(value, known, here):
+    outcome = outcome_at(positive_label, as_text(value), known)
+    return None if str(outcome) == "it is blank" else outcome
+
+
+def from_labels_option(value, known, here):
+    if known or not as_text(value).strip():
+        raise NotWritten
+    return listed_labels(f"{value},other")[0]
+
+
+def from_descriptions(value, known, here):
+    if "\ufeff" in as_text(value) or (value != value.strip() and "\t" in value):
+        raise NotWritten
+    Path("labels").write_text(f"{value}\tsome words\n" if value.strip() else "", encoding="utf-8")
+    return next(iter(read_descriptions(Path("labels"), LabelPolicy(known))), None)
+
+
+def from_http(value, known, here):
+    """A request, as far as its label: the body that msgspec accepts, then the policy."""
+    written = as_json(value)
+    try:
+        sent = msgspec.json.decode(written, type=SentLabel)
+    except msgspec.DecodeError:
+        raise NotWritten from None  # the type of the body says what it must be
+    learner = LiveLearner(TextClassifier())
+    outcome = outcome_at(lambda: label_as_read(sent, "label", LabelPolicy(known), learner.limits.request_limits))
+    return None if getattr(outcome, "detail", "") == "label: it is blank" else outcome
+
+
+def from_spark(value, known, here):
+    if isinstance(value, (list, tuple)):
+        raise NotWritten
+    model_parts = pytest.importorskip("stream_pegasos.spark.model_parts")
+    (label,), faults = model_parts.read_labels(LabelPolicy(known), [value])
+    return ValueError(faults[0]) if faults else label
+
+
+OUTSIDE = [face for name, face in [*globals().items()] if name.startswith("from_") and name != "from_file"]
+
+
+@pytest.mark.parametrize("face", OUTSIDE)
+def test_every_face_of_what_comes_from_outside(face, here):
+    n = 0
+    rows = [*((value, [], expected) for value, _, expected in ODD), *TABLE]
+    for value, known, expected in rows:
+        try:
+            outcome = outcome_at(face, value, known, here)
+        except NotWritten:
             continue
-        options = {"label_field": "X-Label"} if name == "m.eml" else {}
-        if name == "m.eml" and given != str(given).strip() and " spam " in known:
-            continue
-        (example,) = read(tmp_path / name, labels=LabelFormat(meant=LabelsMeant(known)), **options)
-        assert is_same(example.y, expected), name
+        n += 1
+        assert agrees(outcome, expected), (value, known, outcome)
+    assert n > 8
+
+
+SEVERAL = [
+    (["a", "b", "a"], [], ("a", "b")),
+    (["7", 8.0], ["7", "8"], ("7", "8")),
+    ([], [], ()),
+    (["a", " "], [], No("each label of a list must be written, got a blank one")),
+    ([None], [], No("each label of a list must be written, got a blank one")),
+    ([["a"]], [], No(f"{PLAIN} ['a']")),
+    (["a", 0.5], [], No(f"{EXACT} 0.5")),
+    (["a", "x" * 201], [], LONG),
+]
+
+
+@pytest.mark.parametrize(("values", "known", "expected"), SEVERAL)
+def test_lists_of_labels(values, known, expected, here):
+    from stream_pegasos.spark.model_parts import read_labels
+
+    policy = LabelPolicy(known, LABELS)
+    limits = LiveLearner(TextClassifier()).limits.request_limits
+    (labels,), faults = read_labels(policy, [values])
+    content = json.dumps({"text": "a", "label": values})
+    outcomes = [
+        policy.read_example(values),
+        faults[0] if faults else labels,
+        outcome_at(labels_as_read, values, "label", policy, limits),
+        from_file("m.jsonl", content, known),
+    ]
+    if all(isinstance(value, str) for value in values):
+        parquet.write_table(pyarrow.table({"text": ["a"], "label": [values]}), "m.parquet")
+        outcomes.append(from_file("m.parquet", Path("m.parquet").read_bytes(), known))
+    for outcome in outcomes:
+        assert str(expected) in str(outcome) if isinstance(expected, No) else outcome == expected
+
+
+def test_one_label_or_several():
+    one, several = LabelPolicy(), LabelPolicy(kind=LABELS)
+    assert str(one.read_example(["a"])).startswith("it must be one label, got a list")
+    assert str(several.read_example("a")).startswith("it must be a list of the labels that hold")
+    assert several.check_set({"a": 1, "b": False}) == {"a": True, "b": False}
+    assert [*several.check_set({"b", 2, "a"})] == [2, "a", "b"] and [*several.check_set(("b", "a"))] == ["b", "a"]
+    for wrong in ("a", 7, None, {"a": 2}):
+        assert isinstance(outcome_at(several.check_set, wrong), TypeError)
+
+
+def test_what_is_read_reads_the_same_again():
+    values = [value for value, *_ in TABLE] + [value for value, *_ in ODD]
+    for policy in (LabelPolicy(known) for _, known, _ in TABLE):
+        for label in map(policy.read, values):
+            assert label is None or isinstance(label, Fault) or is_same(policy.read(label), label)
 
 
 WORDS = ["moon", "sun"]
@@ -138,28 +439,28 @@ def test_every_operation_of_the_service(given, known, expected):
         assert all(any(is_same(label, each) for each in known) for label in service.model.classes if label is not None)
 
 
-@pytest.mark.parametrize(("given", "known", "expected"), BESIDE)
+@pytest.mark.parametrize(
+    ("given", "known", "expected"),
+    [(" 8.0", ["7", "8"], "8"), (8, ["7", "8"], "8"), ("true", [False, True], True), (True, ["0", "1"], "1")],
+)
 def test_every_command(given, known, expected, main, ok, here):
+    """They give the policy the labels of their model."""
     taught(known).save("m")
-    place = known.index(expected)
-    for name, content in lines_of(given).items():
-        if name not in ("m.jsonl", "m.csv", "m.txt") or (name != "m.jsonl" and not isinstance(given, str)):
-            continue
-        Path(name).write_text(content.replace("a b", WORDS[place]), encoding="utf-8")
-        assert "accuracy" in (out := ok(f"test m {name}")) and "1.0000" in out
-        ok(f"train m {name} --save n")
-        follows = name != "m.csv"
-        if follows:
-            ok(f"run m {name} --no-follow --checkpoint c")
-        for path in ("n", "c")[: 1 + follows]:
-            classes = [label for label in load(path).classes if label is not None]
-            assert len(classes) == len(known) and all(any(is_same(a, b) for b in known) for a in classes)
-        for path in ("c", "c.previous"):
-            Path(path).unlink(missing_ok=True)
-    if not isinstance(given, bool):
-        Path("labels").write_text(f"{given}\t{WORDS[place]}\n", encoding="utf-8")
+    word = WORDS[known.index(expected)]
+    name, content = "m.jsonl", json.dumps({"text": word, "label": given}) + "\n"
+    if isinstance(given, str):
+        name, content = "m.csv", f"text,label\n{word},{given}\n"
+        Path("labels").write_text(f"{given}\t{word}\n", encoding="utf-8")
         ok("train m --describe labels --save n")
         assert {*load("n").classes} - {None} == {*known}
+    Path(name).write_text(content, encoding="utf-8")
+    assert "accuracy" in (out := ok(f"test m {name}")) and "1.0000" in out
+    ok(f"train m {name} --save n")
+    if name == "m.jsonl":
+        ok(f"run m {name} --no-follow --checkpoint c")
+    for path in ("n", "c")[: 1 + (name == "m.jsonl")]:
+        classes = [label for label in load(path).classes if label is not None]
+        assert len(classes) == len(known) and all(any(is_same(a, b) for b in known) for a in classes)
 
 
 def test_a_truth_value_and_its_text_are_two_labels_where_none_is_known(ok, here):
@@ -234,13 +535,13 @@ def test_a_file_whose_labels_the_model_never_knew(main, here):
     ],
 )
 def test_listed_labels_are_written_as_known_ones_or_as_the_first_that_comes(known, listed, written, taken, refused):
-    meant = LabelsMeant(known, listed)
-    assert meant.listed == written and repr(meant.listed) == repr(written)
-    assert all(map(meant.takes, taken)) and not any(map(meant.takes, refused))
+    policy = LabelPolicy(known, allowed=listed)
+    assert policy.allowed == written and repr(policy.allowed) == repr(written)
+    assert not any(map(policy.refusal, taken)) and all(map(policy.refusal, refused))
 
 
 def test_a_label_may_be_long_if_it_is_known():
-    meant = LabelsMeant(["x" * 201])
-    assert meant.too_long("x" * 201) is meant.too_long("y" * 200) is meant.too_long(7) is meant.too_long(None) is None
-    assert meant.too_long("y" * 201) == "a label must have at most 200 characters, got 201"
-    assert meant.too_long("y" * 9, 8) == "a label must have at most 8 characters, got 9"
+    policy = LabelPolicy(["x" * 201])
+    assert policy.read("x" * 201) == "x" * 201 and policy.read("y" * 200) == "y" * 200
+    assert str(policy.read("y" * 201)) == "a label must have at most 200 characters, got 201"
+    assert str(policy.read("y" * 9, 8)) == "a label must have at most 8 characters, got 9"

@@ -72,7 +72,7 @@ ROWS = {
         b'{"text": "a"}\n{"id": 7}\n{"text": "b", "label": [[]], "id": "x"}\n',
         [("a", None, 1, None)],
         [(2, "no field 'text'; its fields: id", 7)],
-        wrong=[("b", 3, "x", "field 'label' must be a label, got a list")],
+        wrong=[("b", 3, "x", "field 'label': a label must be a bool, an int or a str, got ")],
     ),
     "other names": Row(
         "jsonl",

@@ -13,13 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, PegasosClassifier
-from stream_pegasos.learners.label_meaning import all_ways_of_writing, label_of, written_like
+from stream_pegasos.learners.label_policy import (
+    LabelPolicy,
+    all_ways_of_writing,
+    check_label,
+    label_list,
+    label_of,
+    written_like,
+)
 from stream_pegasos.learners.labels import (
     Labels,
-    are_clear,
-    check_label,
     label_array,
-    label_list,
     targets_many,
 )
 
@@ -320,7 +324,9 @@ def test_it_must_be_said_before_anything_is_learned(options, pair, unchanged):
     """Whichever label comes first, alone or in the middle of others."""
     for first, second in (pair, pair[::-1]):
         model = AdaptiveClassifier(**options)
-        refused = [[first, second]] if are_clear([first]) else [[first], [first, second], [second, first]]
+        refused = (
+            [[first, second]] if LabelPolicy([first]).shows_positive else [[first], [first, second], [second, first]]
+        )
         with unchanged(model):
             for y in refused:
                 with pytest.raises(ValueError, match="pos_label"):

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from stream_pegasos import AdaptiveClassifier, KernelPegasosClassifier, MultiLabelClassifier, PegasosClassifier, load
-from stream_pegasos.learners.label_meaning import LONGEST_LABEL
+from stream_pegasos.learners.label_policy import LONGEST_LABEL
 from stream_pegasos.streams import read
 
 LONG = "x" * 1_000_000

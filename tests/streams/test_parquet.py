@@ -49,7 +49,7 @@ def test_labels_and_nested_columns():
     found, bad = examples(data, "parquet", text_field="a.c", label_field="number")
     assert [example.y for example in found] == [1, 2, 3] and bad == [(4, "no label in the field 'number'")]
     _, bad = examples(data, "parquet", text_field="a.c", label_field="day")
-    assert bad[0] == (1, "field 'day' must be a label, got a value of type date")
+    assert bad[0] == (1, "field 'day': a label must be a bool, an int or a str, got datetime.date(1970, 1, 2)")
 
 
 def test_values_are_those_that_json_has_at_any_depth():
