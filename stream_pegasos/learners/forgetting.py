@@ -74,9 +74,10 @@ class Forgetting:
     limit of features; a subclass says how important each feature is.
     """
 
+    recency: Recency = Recency()  # of the last forgetting
+
     def __init__(self, max_features: int | None = None) -> None:
         self.max_features = max_features
-        self.recency = Recency()
 
     def forget_least(self, learner: Learner, vocabulary: Vocabulary) -> None:
         """Drop the least important features, to three quarters of `max_features`, if there are more; and names, if

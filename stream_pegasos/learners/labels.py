@@ -20,7 +20,7 @@ from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, probabilities_many, probabilities_one, target_array
-from stream_pegasos.engine.pure.driver import PLAIN, Margins, are_plain
+from stream_pegasos.engine.pure.driver import PLAIN, Margins
 from stream_pegasos.learners.explanations import Columns, first_against_second
 from stream_pegasos.learners.label_policy import Label, LabelPolicy, check_label, label_list, written_like
 from stream_pegasos.learners.label_typos import label_shape
@@ -496,7 +496,7 @@ def targets_of_few(labels: L, y: NDArray[Any], numbers: range) -> tuple[L, Float
 
 def distinct(y: Sequence[Any]) -> Iterable[Any]:
     """Each label once; all labels if some have other types, for `check_label` to examine."""
-    return dict.fromkeys(y) if are_plain(y) else y
+    return dict.fromkeys(y) if PLAIN.issuperset(map(type, y)) else y
 
 
 def label_array(labels: Sequence[Label | None]) -> NDArray[Any]:

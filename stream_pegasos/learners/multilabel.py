@@ -58,8 +58,8 @@ class LabelSets(Labels):
     by_label: bool = True
     never: tuple[Label, ...] = ()
     # The sets of the examples that are being learned: which labels hold, and the same by numbers, all joined.
-    sets: Sequence[Mapping[Label, bool]] = field(default=(), compare=False)
-    numbers: tuple[NDArray[np.int64], NDArray[np.int64]] = field(default=NO_SETS, compare=False)
+    sets: Sequence[Mapping[Label, bool]] = field(default=(), init=False, repr=False, compare=False)
+    numbers: tuple[NDArray[np.int64], NDArray[np.int64]] = field(default=NO_SETS, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,7 +108,7 @@ class LabelSets(Labels):
         cast(AdaptiveLearner, learner).sets = self.numbers
 
     def settled(self) -> Self:
-        return replace(self, sets=(), numbers=NO_SETS)
+        return replace(self)
 
     def set_numbers(self, target: float) -> list[int]:
         """The numbers of the labels that hold for an example that is being learned."""
