@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import compress
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -449,18 +449,27 @@ def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
             )
 
 
-def unmet_labels(options: Mapping[str, object], labels: Labels) -> dict[Label, str]:
+@dataclass(frozen=True)
+class LabelOptions:
+    """The options of an estimator that name labels."""
+
+    class_weight: object = None
+    pos_label: Label | None = None
+    threshold: object = None
+    max_false_positive_rate: object = None
+
+
+def unmet_labels(options: LabelOptions, labels: Labels) -> dict[Label, str]:
     """The labels in options of an estimator that have not come, each with its option."""
     unmet: dict[Label, str] = {}
     for option in ("class_weight", "threshold", "max_false_positive_rate"):
-        label_options = options.get(option)
+        label_options = vars(options)[option]
         if isinstance(label_options, Mapping):  # a label of weight 0 never comes
             unmet |= {
                 label: option for label, number in label_options.items() if number and label not in labels.targets
             }
-    pos_label = cast(Label | None, options.get("pos_label"))
-    if pos_label is not None and labels.positive >= len(labels.known):
-        unmet[pos_label] = "pos_label"
+    if options.pos_label is not None and labels.positive >= len(labels.known):
+        unmet[options.pos_label] = "pos_label"
     return unmet
 
 

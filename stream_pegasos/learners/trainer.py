@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -31,6 +32,7 @@ from stream_pegasos.learners.forgetting import Forgetting, Recency, drop_column
 from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import (
     LabelColumn,
+    LabelOptions,
     Labels,
     tell_of_look_alikes,
     told_of_labels,
@@ -112,7 +114,7 @@ class Trainer:
         forgetting: Forgetting | None = None,
         drift: DriftWatch | None = None,
         scales: bool = False,
-        label_options: Mapping[str, object] | None = None,
+        label_options: LabelOptions | None = None,
     ) -> None:
         self.lock, self.learner, self.labels, self.vocabulary = lock, learner, labels, Vocabulary()
         self.class_weights = ClassWeights(class_weight)
@@ -120,7 +122,7 @@ class Trainer:
         self.forgetting = Forgetting() if forgetting is None else forgetting
         self.drift = DriftWatch(None) if drift is None else drift
         self.scales, self.scaling = scales, Scaling(FeatureScaler()) if scales else None
-        self.label_options = {"class_weight": class_weight, "pos_label": labels.pos_label, **(label_options or {})}
+        self.label_options = label_options or LabelOptions(class_weight, labels.pos_label)
         self.has_warned_of_labels = False  # whether there was a warning that labels are unlike classes
         self.has_warned_of_options = not self._unmet_labels()  # or there is no reason to
         self.choose_paths()
@@ -480,9 +482,8 @@ class Trainer:
         if changed is None:
             return None
         self.labels = changed.labels
-        self.label_options |= {
-            name: changed.parameters[name] for name in self.label_options & changed.parameters.keys()
-        }
+        names = vars(self.label_options).keys() & changed.parameters.keys()
+        self.label_options = replace(self.label_options, **{name: changed.parameters[name] for name in names})
         self.choose_paths()
         return changed.parameters
 
