@@ -9,8 +9,12 @@ from contract import bits_of, through_a_file
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, PegasosClassifier, TextClassifier, engine
-from stream_pegasos.learners.forgetting import name_hash
+from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, PegasosClassifier, TextClassifier, engine, merge
+from stream_pegasos.common.state import FEATURES, Declaration, Field, count, keys
+from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
+from stream_pegasos.learners.classifier import Classifier
+from stream_pegasos.learners.forgetting import Recency, name_hash
+from stream_pegasos.learners.labels import Labels
 
 pure = engine.NAME == "pure"
 
@@ -171,3 +175,90 @@ def test_of_a_forgotten_label_no_decision_is_kept_but_what_was_asked_for_it(tmp_
     for each in (model, loaded):
         each.set_decision(threshold=0.6, pos_label="c")
         assert each.classifier.threshold == {"a": 0.7, "c": 0.6}
+
+
+OTHERS = {"squares": 4.0, "evidence": 0.0, "n_buffered": 3, "n_taught": 2, "n_steady": 1, "class_counts": 5}
+
+
+class PerceptronLearner(Learner, is_rule=False):
+    """A rule with other meanings of the names that the rules of this package use."""
+
+    declaration = Declaration(
+        (
+            keys("keys", FEATURES),
+            Field("values", shape=(FEATURES,), signed=True),
+            Field("counts", shape=(FEATURES,), signed=True),  # here the newest sign, no number of examples
+            Field("squares"),
+            Field("evidence"),
+            *(count(name) for name in ("n_iterations", "n_buffered", "n_taught", "n_steady", "class_counts")),
+            Field("confidence_intercept"),
+            *CALIBRATION,
+        )
+    )
+    n_iterations = 0
+
+    def __init__(self, max_features):
+        super().__init__()
+        self.max_features = max_features
+        self.numbers = {}
+
+    def __len__(self):
+        return len(self.numbers)
+
+    def _find_margins(self, encoder, row):
+        pairs = zip(row.keys, row.values, strict=True)
+        return ScoredExample(row, [sum(self.numbers.get(key, (0.0, 0.0))[0] * value for key, value in pairs)])
+
+    def _learn(self, encoder, scored, y, weight):
+        self.n_iterations += 1
+        for key, value in zip(scored.row.keys, scored.row.values, strict=True):
+            self.numbers[key] = self.numbers.get(key, (0.0, 0.0))[0] + y * value, y
+        return True
+
+    def get_state(self, lazy=False):
+        values, counts = np.array([*self.numbers.values()]).reshape(-1, 2).T
+        state = {"keys": np.array([*self.numbers], np.int64), "values": values.copy(), "counts": counts.copy()}
+        state |= OTHERS | {"n_iterations": self.n_iterations, "confidence_intercept": 0.0}
+        return state | self.calibration.get_state()
+
+    def set_state(self, state):
+        columns = (state[name].tolist() for name in ("keys", "values", "counts"))
+        self.numbers = {key: numbers for key, *numbers in zip(*columns, strict=True)}
+        self.n_iterations = state["n_iterations"]
+        self.calibration.set_state(state)
+
+
+class StrangeClassifier(Classifier):
+    max_features = 4
+
+    def __init__(self):
+        self._set_up(PerceptronLearner(max_features=4), Labels(most=2, counts_alone=True))
+
+    def _importance(self, state):
+        return np.abs(state["values"])
+
+    def _recency(self, state, importance, mask):
+        return Recency()
+
+
+def test_a_rule_is_not_taken_for_another_by_the_names_of_its_fields(monkeypatch):
+    model = StrangeClassifier()
+    X = [{name: 1.0 + number for number, name in enumerate("abcdefgh"[i : i + 3])} for i in range(6)]
+    for i, x in enumerate(X):
+        model.learn_one(x, "yes" if i % 2 else "no")
+    state, declaration = model.learner.get_state(), model.learner.declaration
+    assert 3 <= len(model.learner) <= 4 and state["n_taught"] == 2 and state["squares"] == 4.0
+    some = declaration.selected(state, state["keys"] == state["keys"][0])
+    assert [len(some[name]) for name in ("keys", "values", "counts")] == [1, 1, 1] and some["squares"] == 4.0
+    assert not model.learner.has_columns_in(state)
+    for changed in (declaration.mirrored(state), declaration.drop_column(state, 0)):
+        assert changed.keys() == state.keys() and all(changed[name] is state[name] for name in state)
+    with pytest.raises(TypeError, match="count the examples with each feature"):
+        declaration.occurrences(state)
+    with pytest.raises(TypeError, match="cannot be merged"):
+        merge(model, [model, model])
+    monkeypatch.setattr("stream_pegasos.learners.merging.MERGEABLE", ("StrangeClassifier",))
+    with pytest.raises(TypeError, match="cannot be merged"):  # as its fields do not say how
+        merge(model, [model, model])
+    model.learner.declaration.check(state, columns=1)
+    assert model.learner.get_state().keys() == state.keys()

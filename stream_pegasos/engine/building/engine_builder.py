@@ -66,10 +66,10 @@ RECORDS_COMPILED = {layouts!r}
 def written_records() -> dict[str, str]:
     """The texts of two files: the records of a feature in C, and what Cython is told of them."""
     schema = load_schema()
-    pair, several, either = (
+    pair, by_class, either = (
         [field.record for field in fields] for fields in (schema.OF_PAIR, schema.OF_SEVERAL, schema.OF_EITHER)
     )
-    own_of_pair, own_of_several = (names[: len(names) - len(either)] for names in (pair, several))
+    own_of_pair, own_by_class = (names[: len(names) - len(either)] for names in (pair, by_class))
 
     def numbers(kind: str, *names: str) -> list[tuple[str, str]]:
         return [(kind, name) for name in names]
@@ -84,7 +84,7 @@ def written_records() -> dict[str, str]:
         "sp_columns": [
             ("uint64_t", "hash"),
             ("uint32_t", "begin"),
-            *numbers("float", *own_of_several),
+            *numbers("float", *own_by_class),
             *numbers("uint32_t", "age", "n", "room", "size", "dense"),
             *numbers("float", *either),
         ],
@@ -93,7 +93,9 @@ def written_records() -> dict[str, str]:
         name: "".join(f"    {kind} {number}{WIDTHS.get(number, '')};\n" for kind, number in record)
         for name, record in records.items()
     }
-    told = {name: "\n".join(f"        {kind} {number}" for kind, number in record) for name, record in records.items()}
+    declared_structs = {
+        name: "\n".join(f"        {kind} {number}" for kind, number in record) for name, record in records.items()
+    }
 
     def calls(fields: Iterable[Any]) -> str:
         return " ".join(f"DO({field.record})" for field in fields)
@@ -106,8 +108,8 @@ def written_records() -> dict[str, str]:
         of_either=calls(schema.OF_EITHER),
     )
     declarations = DECLARATIONS.format(
-        structs="\n".join(f"    ctypedef struct {name}:\n{numbers}" for name, numbers in told.items()),
-        layouts=(tuple(pair), tuple(several)),
+        structs="\n".join(f"    ctypedef struct {name}:\n{numbers}" for name, numbers in declared_structs.items()),
+        layouts=(tuple(pair), tuple(by_class)),
     )
     return {"records.h": header, "records.pxi": declarations}
 

@@ -197,8 +197,8 @@ class AdaptiveLearner(Learner):
         """The features, and the arrays of all their columns: weights, squares, counts."""
         features = [self._features.get(key, self._unknown) for key in keys]
         if not self.has_class_columns:
-            known = np.array([feature.known for feature in features])
-            return features, known.reshape(-1, len(KNOWN), 2).swapaxes(0, 1)
+            of_columns = np.array([feature.known for feature in features])
+            return features, of_columns.reshape(-1, len(KNOWN), 2).swapaxes(0, 1)
         known_counts = np.zeros((len(KNOWN), len(features), max(len(self._class_counts), int(self._shares_weights))))
         for i, feature in enumerate(features):
             known_counts[:, i, feature.classes] = feature.known

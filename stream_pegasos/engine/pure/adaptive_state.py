@@ -99,7 +99,7 @@ class Feature:
 SIGNS = np.array([-1.0, 1.0])  # of two classes in the column that they share
 
 
-def both(of_first: str, of_second: str) -> Callable[[State], Floats]:
+def by_class(of_first: str, of_second: str) -> Callable[[State], Floats]:
     """The numbers of two classes, from a field of each."""
     return lambda state: np.array([state[of_first], state[of_second]])
 
@@ -294,7 +294,7 @@ def declared(reduction: str, growing_half_life: bool = False) -> Declaration:
             (COLUMNS,),
             ages=True,
             merges="sum",
-            split=both("n_negatives", "n_positives"),
+            split=by_class("n_negatives", "n_positives"),
         ),
         *problem_fields(THRESHOLDS if reduction == "ordinal" else COLUMNS),
         keys("keys", FEATURES, merges="joint"),
