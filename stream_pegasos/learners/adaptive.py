@@ -21,7 +21,7 @@ from stream_pegasos.learners.drift import DriftWatch, check_drift_detector
 from stream_pegasos.learners.f1_decisions import DecideFor
 from stream_pegasos.learners.forgetting import UseForgetting
 from stream_pegasos.learners.label_policy import Label
-from stream_pegasos.learners.labels import LabelOptions, Labels
+from stream_pegasos.learners.labels import LabelParameters, Labels
 from stream_pegasos.learners.trainer import Trainer
 
 __all__ = ["AdaptiveClassifier", "AdaptiveOptions"]
@@ -331,5 +331,7 @@ class AdaptiveClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[
             UseForgetting(self.max_features),
             DriftWatch(self.drift_detector),
             scales=True,
-            label_options=LabelOptions(self.class_weight, self.pos_label, self.threshold, self.max_false_positive_rate),
+            label_options=LabelParameters(
+                self.class_weight, self.pos_label, self.threshold, self.max_false_positive_rate
+            ),
         )

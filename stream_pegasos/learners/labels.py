@@ -450,7 +450,7 @@ def tell_of_look_alikes(labels: Labels, before: Labels) -> None:
 
 
 @dataclass(frozen=True)
-class LabelOptions:
+class LabelParameters:
     """The options of an estimator that name labels."""
 
     class_weight: object = None
@@ -459,7 +459,7 @@ class LabelOptions:
     max_false_positive_rate: object = None
 
 
-def unmet_labels(options: LabelOptions, labels: Labels) -> dict[Label, str]:
+def unmet_labels(options: LabelParameters, labels: Labels) -> dict[Label, str]:
     """The labels in options of an estimator that have not come, each with its option."""
     unmet: dict[Label, str] = {}
     for option in ("class_weight", "threshold", "max_false_positive_rate"):

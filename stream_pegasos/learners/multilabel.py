@@ -38,7 +38,7 @@ from stream_pegasos.learners.explanations import Columns
 from stream_pegasos.learners.f1_decisions import DecisionChange, changed_f1, check_decide_for
 from stream_pegasos.learners.forgetting import UseForgetting
 from stream_pegasos.learners.label_policy import LABEL_SET, Label, check_label
-from stream_pegasos.learners.labels import LabelColumn, LabelOptions, Labels, unknown_label
+from stream_pegasos.learners.labels import LabelColumn, LabelParameters, Labels, unknown_label
 from stream_pegasos.learners.predictions import Decided, RawScores, WeightedTargets
 from stream_pegasos.learners.probabilities import Floats, NumberLearned, probabilities_by_class
 from stream_pegasos.learners.trainer import Trainer
@@ -396,7 +396,7 @@ class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: igno
             forgetting=UseForgetting(classifier.max_features),
             drift=DriftWatch(classifier.drift_detector),
             scales=True,
-            label_options=LabelOptions(None, None, classifier.threshold, classifier.max_false_positive_rate),
+            label_options=LabelParameters(None, None, classifier.threshold, classifier.max_false_positive_rate),
         )
 
     def take_parameters(self, parameters: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ from stream_pegasos.learners.forgetting import Forgetting, Recency, drop_column
 from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.labels import (
     LabelColumn,
-    LabelOptions,
+    LabelParameters,
     Labels,
     tell_of_look_alikes,
     told_of_labels,
@@ -114,7 +114,7 @@ class Trainer:
         forgetting: Forgetting | None = None,
         drift: DriftWatch | None = None,
         scales: bool = False,
-        label_options: LabelOptions | None = None,
+        label_options: LabelParameters | None = None,
     ) -> None:
         self.lock, self.learner, self.labels, self.vocabulary = lock, learner, labels, Vocabulary()
         self.class_weights = ClassWeights(class_weight)
@@ -122,7 +122,7 @@ class Trainer:
         self.forgetting = Forgetting() if forgetting is None else forgetting
         self.drift = DriftWatch(None) if drift is None else drift
         self.scales, self.scaling = scales, Scaling(FeatureScaler()) if scales else None
-        self.label_options = label_options or LabelOptions(class_weight, labels.pos_label)
+        self.label_options = label_options or LabelParameters(class_weight, labels.pos_label)
         self.has_warned_of_labels = False  # whether there was a warning that labels are unlike classes
         self.has_warned_of_options = not self._unmet_labels()  # or there is no reason to
         self.choose_paths()
