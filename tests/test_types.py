@@ -58,7 +58,7 @@ def test_completion_offers_what_is_documented(name):
     kind = getattr(stream_pegasos, name)
     offered = {of for of in dir(kind()) if of[0] != "_"}
     assert {"learn_one", "predict_one", *inspect.signature(kind).parameters} <= offered
-    assert not offered & {"learner", "labels", "vocabulary", "learn_rows", "encode_one", "from_state", "is_direct"}
+    assert not offered & {"learner", "labels", "vocabulary", "learn_rows", "encode_one", "from_state", "trainer"}
     told = inspect.getdoc(kind) + inspect.getdoc(Model)
     for of in offered - {"mutate", "clone"}:  # which are River's
         assert of in told or inspect.getdoc(getattr(kind, of, None)), of

@@ -96,10 +96,12 @@ class Trainer:
     drift : DriftWatch
     scaling : Scaling or None
         The scaler of numeric features; `None` if there are none.
-    is_direct, is_direct_with_weight : bool
-        Whether an example may go straight to the learner; and whether it may with a weight of its own.
+    direct : Learner or None
+        The learner, if an example may go straight to it.
+    is_direct_with_weight : bool
+        Whether an example with a weight may go to the learner without the others of its call.
     by_margin : bool
-        Whether the largest margin decides.
+        Whether the largest margin decides, and examples need no scaling.
     """
 
     scaling: Scaling | None
@@ -130,11 +132,12 @@ class Trainer:
     def choose_paths(self) -> None:
         """Choose the shortcuts that the parts allow."""
         learns_from_predictions = self.policy.learns or self.drift.detector is not None
-        self.by_margin, self.weighs_labels = self.policy.by_margin, self.class_weights.is_given
+        self.by_margin = self.policy.by_margin and self.scaling is None
+        self.weighs_labels = self.class_weights.is_given
         self.is_direct_with_weight = (
             self.class_weights.is_fixed and not learns_from_predictions and self.labels.takes_targets
         )
-        self.is_direct = (
+        is_direct = (
             self.is_direct_with_weight
             and not self.weighs_labels
             and self.forgetting.max_features is None
@@ -142,6 +145,7 @@ class Trainer:
             and self.scaling is None
             and self.has_warned_of_options
         )
+        self.direct = self.learner if is_direct else None
 
     # Inspection.
 
@@ -223,7 +227,7 @@ class Trainer:
             self.learn_rows(Examples(encoder, [x], self.labels.read_column([y]), weights))
             return
         n_before, own_weight = self.learner.n_learned, self.class_weights.weight
-        weight = 1.0 if w == 1.0 and self.is_direct else own_weight(self.labels.label_from_target(target), w)
+        weight = 1.0 if w == 1.0 and self.direct is not None else own_weight(self.labels.label_from_target(target), w)
         try:
             if self.scaling is not None:
                 (x,) = self.scaling.scale_rows(plain_rows(encoder, [x]), np.array([weight]), n_before)
@@ -494,6 +498,7 @@ class Trainer:
         learner, before = drop_column(self.learner, self.labels.known.index(label)), self.labels
         self.class_weights.forget(label)
         self.learner, self.labels, self.forgetting.recency = learner, self.labels.without(label), Recency()
+        self.choose_paths()
         self.policy.forget(label, before)
         self.forget_least()  # because a waiting mini-batch has become a step
 
@@ -502,6 +507,7 @@ class Trainer:
         self.learner.grow()
         for number in range(self.learner.n_columns - 1, n_known - 1, -1):
             self.learner = drop_column(self.learner, number)
+        self.choose_paths()
 
     def flush(self) -> None:
         self.learner.flush()

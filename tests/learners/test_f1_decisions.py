@@ -124,9 +124,9 @@ def test_the_decision_changes_and_keeps_what_was_counted():
     two = AdaptiveClassifier()
     two.learn_many([x for x, _ in examples(90, ["a", "b", "c"])], [y for _, y in examples(90, ["a", "b", "c"])])
     two.set_decision(decide_for="macro_f1")
-    assert two.decide_for == "macro_f1" and not two.trainer.by_margin
+    assert two.decide_for == "macro_f1" and not two.trainer.policy.by_margin
     two.set_decision(decide_for="accuracy")
-    assert two.trainer.by_margin
+    assert two.trainer.policy.by_margin
 
 
 @pytest.mark.parametrize("options", [{"threshold": 0.3}, {"max_false_positive_rate": {"a": 0.1}}])

@@ -101,7 +101,7 @@ def test_texts_are_learned_as_before(encode):
         for each in (model, expected):
             each.learn_one(encode(text), label)
     assert (model.weights, model.intercept) == (expected.weights, expected.intercept)
-    assert model.trainer.is_direct  # there is nothing more to look for
+    assert model.trainer.direct is model.trainer.learner  # there is nothing more to look for
 
 
 def test_merged_moments_are_those_of_all_examples():

@@ -40,11 +40,11 @@ cdef class OneByOne:
         cdef PyObject* target = NULL
         cdef Py_ssize_t before
         if (
-            type(w) is float and <double> w == 1.0 and part(parts, "is_direct") is True
+            type(w) is float and <double> w == 1.0
             and (type(y) is str or type(y) is bool or type(y) is int)
             and is_between_steps(parts)
         ):
-            learner = part(parts, "learner")
+            learner = part(parts, "direct")
             target = PyDict_GetItemWithError(part(PyObject_GenericGetDict(part(parts, "labels"), NULL), "targets"), y)
             if target != NULL and isinstance(learner, Learner) and isinstance(encoder, Encoder):
                 before = load_usual(<Encoder> encoder, (<Learner> learner)._guard, (<Learner> learner)._current_example, x, True)
@@ -60,7 +60,7 @@ cdef class OneByOne:
         cdef Learner learner
         cdef object choices
         cdef Py_ssize_t before, number, n
-        if part(parts, "by_margin") is True and part(parts, "scaling") is None and is_between_steps(parts):
+        if part(parts, "by_margin") is True and is_between_steps(parts):
             choices = part(PyObject_GenericGetDict(part(parts, "labels"), NULL), "choices")
             if choices is not None and isinstance(encoder, Encoder) and isinstance(part(parts, "learner"), Learner):
                 learner = part(parts, "learner")

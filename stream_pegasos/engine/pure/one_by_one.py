@@ -27,20 +27,16 @@ class Trainer(Protocol):
     @property
     def learner(self) -> Learner: ...
     @property
+    def direct(self) -> Learner | None:
+        """The learner, if an example may go straight to it."""
+
+    @property
     def vocabulary(self) -> Vocabulary: ...
     @property
     def labels(self) -> LabelNumbers: ...
     @property
-    def is_direct(self) -> bool:
-        """Whether an example may go straight to the learner."""
-
-    @property
     def by_margin(self) -> bool:
-        """Whether the label with the largest margin is predicted."""
-
-    @property
-    def scaling(self) -> object:
-        """The scaler of numeric features, if there is one."""
+        """Whether the label with the largest margin is predicted, and examples need no scaling."""
 
     def learn_row(self, encoder: Encoder, x: object, y: object, w: float) -> None: ...
     def forget_names(self) -> None:
@@ -95,15 +91,15 @@ class OneByOne:
     def learn_prepared(self, encoder: Encoder, x: object, y: object, w: float = 1.0) -> None:
         trainer = self.trainer
         with trainer.lock:
-            target = trainer.labels.find_target(y)
-            if target is None or w != 1.0 or not trainer.is_direct:
+            target, learner = trainer.labels.find_target(y), trainer.direct
+            if target is None or w != 1.0 or learner is None:
                 trainer.learn_row(encoder, x, y, w)
-            elif trainer.learner.learn(encoder, x, target, 1.0):
+            elif learner.learn(encoder, x, target, 1.0):
                 trainer.forget_names()
 
     def predict_prepared(self, encoder: Encoder, x: object) -> Any:
         trainer = self.trainer
         with trainer.lock:
-            if trainer.by_margin and trainer.scaling is None:
+            if trainer.by_margin:
                 return trainer.labels.choices[trainer.learner.predict(encoder, x)]
             return trainer.label_of(trainer.encode_margins(encoder, x))
