@@ -112,3 +112,28 @@ def test_a_weight_is_the_size_of_the_step():
             model = PegasosClassifier(l2=0.5, project=False, pos_label="a", class_weight=class_weight)
             calls(model, w)
             assert model.decision_function_one({"x": 1.0}) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"average": True}, {"fit_intercept": True}, {"project": False, "l2": 0.01}])
+@pytest.mark.parametrize("n_before", [0, 50])
+def test_a_wrong_value_undoes_the_loop_that_met_it(options, n_before):
+    """Rows are checked as they come; wherever the wrong value stands, nothing of the call is left."""
+    generator = np.random.default_rng(5)
+    X = sparse.random(300, 40, 0.3, format="csr", rng=generator)
+    y, model = generator.random(300) < 0.5, PegasosClassifier(**options)
+    if n_before:
+        model.learn_many(X[:n_before], y[:n_before])
+        model.learn_many([{1 << 40: 1.0, "name": 2.0}], [True])  # features that are no columns of the matrix
+    before, as_if = model.to_state(), model.clone(include_attributes=True)
+    for place in (0, len(X.data) // 2, -1):
+        wrong = X.copy()
+        wrong.data[place] = np.nan
+        for call in (lambda wrong=wrong: model.learn_many(wrong, y), lambda wrong=wrong: model.predictions(wrong)):
+            with pytest.raises(ValueError, match=f"column {wrong.indices[place]} must be finite"):
+                call()
+        after = model.to_state()
+        assert all(np.array_equal(after[0][name], array) for name, array in before[0].items())
+        assert after[1:] == before[1:]
+    model.learn_many(X, y)
+    as_if.learn_many(X, y)
+    assert model.decision_function_many(X).tolist() == as_if.decision_function_many(X).tolist()
