@@ -13,8 +13,9 @@ from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, PegasosClas
 from stream_pegasos.common.state import FEATURES, Declaration, Field, count, keys
 from stream_pegasos.engine.pure.driver import CALIBRATION, Learner, ScoredExample
 from stream_pegasos.learners.classifier import Classifier
-from stream_pegasos.learners.forgetting import Recency, name_hash
+from stream_pegasos.learners.forgetting import Forgetting, name_hash
 from stream_pegasos.learners.labels import Labels
+from stream_pegasos.learners.trainer import Trainer
 
 pure = engine.NAME == "pure"
 
@@ -228,17 +229,15 @@ class PerceptronLearner(Learner, is_rule=False):
         self.calibration.set_state(state)
 
 
-class StrangeClassifier(Classifier):
-    max_features = 4
-
-    def __init__(self):
-        self._set_up(PerceptronLearner(max_features=4), Labels(most=2, counts_alone=True))
-
-    def _importance(self, state):
+class StrangeForgetting(Forgetting):
+    def importance(self, learner, state):
         return np.abs(state["values"])
 
-    def _recency(self, state, importance, mask):
-        return Recency()
+
+class StrangeClassifier(Classifier):
+    def make_trainer(self):
+        labels = Labels(most=2, counts_alone=True)
+        return Trainer(self.lock, PerceptronLearner(max_features=4), labels, forgetting=StrangeForgetting(4))
 
 
 def test_a_rule_is_not_taken_for_another_by_the_names_of_its_fields(monkeypatch):
@@ -246,11 +245,12 @@ def test_a_rule_is_not_taken_for_another_by_the_names_of_its_fields(monkeypatch)
     X = [{name: 1.0 + number for number, name in enumerate("abcdefgh"[i : i + 3])} for i in range(6)]
     for i, x in enumerate(X):
         model.learn_one(x, "yes" if i % 2 else "no")
-    state, declaration = model.learner.get_state(), model.learner.declaration
-    assert 3 <= len(model.learner) <= 4 and state["n_taught"] == 2 and state["squares"] == 4.0
+    learner = model.trainer.learner
+    state, declaration = learner.get_state(), learner.declaration
+    assert 3 <= len(learner) <= 4 and state["n_taught"] == 2 and state["squares"] == 4.0
     some = declaration.selected(state, state["keys"] == state["keys"][0])
     assert [len(some[name]) for name in ("keys", "values", "counts")] == [1, 1, 1] and some["squares"] == 4.0
-    assert not model.learner.has_columns_in(state)
+    assert not learner.has_columns_in(state)
     for changed in (declaration.mirrored(state), declaration.drop_column(state, 0)):
         assert changed.keys() == state.keys() and all(changed[name] is state[name] for name in state)
     with pytest.raises(TypeError, match="count the examples with each feature"):
@@ -260,5 +260,5 @@ def test_a_rule_is_not_taken_for_another_by_the_names_of_its_fields(monkeypatch)
     monkeypatch.setattr("stream_pegasos.learners.merging.MERGEABLE", ("StrangeClassifier",))
     with pytest.raises(TypeError, match="cannot be merged"):  # as its fields do not say how
         merge(model, [model, model])
-    model.learner.declaration.check(state, columns=1)
-    assert model.learner.get_state().keys() == state.keys()
+    declaration.check(state, columns=1)
+    assert learner.get_state().keys() == state.keys()
