@@ -64,7 +64,7 @@ def score_tables(score: Score, in_full: bool = False) -> list[Table]:
 def commonest(score: Score, shown: Callable[[Any], str]) -> list[tuple[str, Any]]:
     """The most frequent classes, each with its name, then the sum of the others."""
     rows: list[tuple[str, Any]] = [(shown(row.label), row) for row in score.class_rows(MOST_CLASSES)]
-    other_classes = score.tally.others(MOST_CLASSES)
+    other_classes = score.others(MOST_CLASSES)
     if other_classes is not None:
         rows.append((f"{other_classes.n_classes:,} other{'s' * (other_classes.n_classes != 1)}", other_classes))
     return rows

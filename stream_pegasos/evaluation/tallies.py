@@ -275,6 +275,9 @@ class Score(ABC):
     def class_rows(self, limit: int | None = None) -> list[ClassRow]:
         return self.tally.class_rows(limit)
 
+    def others(self, limit: int) -> OtherRow | None:
+        return self.tally.others(limit)
+
     def confused(self, limit: int | None = None) -> list[ConfusedRow]:
         return self.tally.confused(limit)
 

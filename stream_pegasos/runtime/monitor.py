@@ -156,7 +156,7 @@ class Monitor:
             points = [*points, self._curve_point()]
         metrics = {name: _known(value) for name, value in score.metrics().items()}
         window = {name.removeprefix("window_"): metrics.pop(name) for name in [*metrics] if name.startswith("window_")}
-        rows, other_classes = score.class_rows(), score.tally.others(MOST_CLASSES)
+        rows, other_classes = score.class_rows(), score.others(MOST_CLASSES)
         counts = {row.label: row.count for row in rows}
         shown_rows = sorted(rows[:MOST_CLASSES]) if self.kind == ORDERED else rows[:MOST_CLASSES]
         return {
