@@ -296,9 +296,7 @@ class Trainer:
             self.labels, self.class_weights.counts = labels.settled(), counts
             if self.labels.n_alone == math.inf:
                 self._begin_alone(taught, n_before)
-        except (
-            BaseException
-        ):  # of a detector, or an interruption: earlier examples stay learned, with only their labels
+        except BaseException:  # of a detector, or an interruption: earlier examples stay learned
             taught = taught[: self.learner.n_learned - n_before]
             self.labels, self.class_weights.counts = before.add_targets(labels, taught), counts_before
             if not self.class_weights.is_fixed:
@@ -497,6 +495,7 @@ class Trainer:
         self.grow(len(self.labels.known))
         learner, before = drop_column(self.learner, self.labels.known.index(label)), self.labels
         self.class_weights.forget(label)
+        self.direct = None  # lest an interruption leaves the learner of before there
         self.learner, self.labels, self.forgetting.recency = learner, self.labels.without(label), Recency()
         self.choose_paths()
         self.policy.forget(label, before)
@@ -504,6 +503,7 @@ class Trainer:
 
     def grow(self, n_known: int) -> None:
         """Give each known class its own column, if two share one."""
+        self.direct = None  # lest an interruption leaves the learner of before there
         self.learner.grow()
         for number in range(self.learner.n_columns - 1, n_known - 1, -1):
             self.learner = drop_column(self.learner, number)
