@@ -342,8 +342,7 @@ class Trainer:
         if not self.policy.learns:
             self._learn_blocks(encoder, rows, targets, weights, parts)
             raw = RawScores(*parts[0]) if len(parts) == 1 else raw_scores(parts)
-            if not before.has_two:
-                before.mask_rows(raw, labels, targets, weights)
+            raw = before.mask_rows(raw, labels, targets, weights)
             return raw if self.policy.is_plain else self.policy.apply(labels, raw)
         snapshot, learned = self.policy.snapshot(), WeightedTargets.of(targets, weights)
         try:
