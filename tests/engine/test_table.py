@@ -173,6 +173,30 @@ def test_it_grows(pattern):
     assert weights.squared_norm() == pytest.approx(sum((i + 1.0) ** 2 for i in range(n)), rel=1e-12)
 
 
+OF_A_SECRET = """
+import json
+import os
+
+os.urandom = lambda n: bytes([1, *[0] * (n - 1)])  # by which the index takes bits of the hash as they are
+
+from engines import compiled_engine, key_of_hash
+from stream_pegasos.engine.pure import Row
+
+hashes = [i << 46 | (3 if i % 3 else i % 8) << 42 for i in range(1, 3_000)]  # two thirds for one group of 1,024 slots
+keys, weights = [*map(key_of_hash, hashes)], compiled_engine.WeightDict()
+for begin in range(0, len(keys), 100):
+    weights.add(Row(keys[begin : begin + 100], [begin + 1.0] * len(keys[begin : begin + 100])), 1.0)
+wrong = [i for i, key in enumerate(keys) if weights.get(key) != i // 100 * 100 + 1.0]
+print(json.dumps([wrong, len(weights), weights.get(key_of_hash(3 << 42))]))
+"""
+
+
+def test_no_secret_makes_it_lose_a_key():
+    """By some secrets many hashes belong to the same slots."""
+    wrong, n, stranger = run(OF_A_SECRET)
+    assert (wrong, n, stranger) == ([], 2_999, 0.0)
+
+
 def test_a_feature_of_the_adaptive_rule_takes_little_memory():
     learner, rows = compiled_engine.AdaptiveLearner(0.5, False, 5.0, 0.5, 0.0, 0.1), compiled_engine.Rows(1 << 31)
     columns, sizes = np.random.default_rng(11).permutation(1 << 20)[:60_000].astype(np.int64), []

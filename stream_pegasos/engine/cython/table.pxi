@@ -7,7 +7,9 @@ cdef struct Table:
     # The index, by linear hashing (Litwin, 1980): groups of slots, of which one after the other is split in two, so that no
     # message waits for long as the table grows. A slot holds the position of a record and, above its bits, some of a hash
     # that depends on a secret; 0 if it is empty. Slots are looked at by the bucket, all at once; who finds its bucket full
-    # stands in another one of the group.
+    # stands in another one of the group. No group is ever full, so that each search ends in it: where the hashes of one
+    # secret would fill it, another secret is taken.
+    uint64_t secret
     uint32_t* slots
     Py_ssize_t n_slots, slots_room
     uint64_t slot_mask  # of the bits that tell slots from one another
@@ -22,9 +24,11 @@ cdef enum:
     SLOTS_AHEAD = 32  # that the processor fetches while it works on those before
 
 
-cdef inline uint64_t scatter(uint64_t h) noexcept nogil:
-    """A hash with which nobody who does not know the secret can choose neighbours."""
-    return sp_joined_product(h, SECRET)
+cdef inline uint64_t scatter(const Table* table, uint64_t h) noexcept nogil:
+    """A hash with which nobody who does not know the secret can choose neighbours. The product alone would leave regular
+    hashes regular with some secrets.
+    """
+    return sp_joined_product(h ^ (table.secret << 32 | table.secret >> 32), table.secret)
 
 
 cdef inline Py_ssize_t home(const Table* table, uint64_t scattered) noexcept nogil:
@@ -61,7 +65,7 @@ cdef inline bint is_full(const Table* table, Py_ssize_t bucket) noexcept nogil:
 
 cdef Py_ssize_t find(const Table* table, uint64_t h) noexcept nogil:
     """Where the record of `h` stands; 0 if there is none."""
-    cdef uint64_t scattered = scatter(h)
+    cdef uint64_t scattered = scatter(table, h)
     cdef Py_ssize_t p = home(table, scattered), k = 0, position
     cdef uint32_t found
     while True:
@@ -78,7 +82,7 @@ cdef Py_ssize_t find(const Table* table, uint64_t h) noexcept nogil:
 
 cdef inline Py_ssize_t fetch_slot(const Table* table, uint64_t h) noexcept nogil:
     """Have the processor fetch the slot where the search begins; what `find_fetched` needs to know."""
-    cdef uint64_t scattered = scatter(h)
+    cdef uint64_t scattered = scatter(table, h)
     cdef uint64_t p = home(table, scattered)
     SP_PREFETCH(&table.slots[p])
     return p << 32 | <uint32_t> scattered
@@ -111,14 +115,32 @@ cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* posi
             positions[i] = find(&table, e.hashes[i])
 
 
-cdef inline void put(Table* table, Py_ssize_t position) noexcept nogil:
-    """Enter a record in the index: in the first empty slot, so that those of a bucket stand behind all that are taken."""
-    cdef uint64_t scattered = scatter(hash_at(table, position))
-    cdef Py_ssize_t p = home(table, scattered), k = 0
+cdef inline int put(Table* table, Py_ssize_t position) noexcept nogil:
+    """Enter a record in the index: in the first empty slot, so that those of a bucket stand behind all that are taken. -1 if
+    its group has no other one.
+    """
+    cdef uint64_t scattered = scatter(table, hash_at(table, position))
+    cdef Py_ssize_t p = home(table, scattered), k = 0, slot
     while is_full(table, p ^ k):
         k += SP_SLOTS
-    p = (p ^ k) + sp_lowest_bit(sp_slots_like(table.slots + (p ^ k), 0, 0))
-    table.slots[p] = <uint32_t> scattered & ~table.position_mask | <uint32_t> position
+    slot = sp_lowest_bit(sp_slots_like(table.slots + (p ^ k), 0, 0))
+    if slot == SP_SLOTS - 1 and k == min(table.n_slots, <Py_ssize_t> SLOTS_OF_GROUP) - SP_SLOTS:
+        return -1
+    table.slots[(p ^ k) + slot] = <uint32_t> scattered & ~table.position_mask | <uint32_t> position
+    return 0
+
+
+cdef void index_records(Table* table) noexcept nogil:
+    """Enter all records in the index anew, with other secrets until no group is full."""
+    cdef Py_ssize_t position = 1
+    memset(table.slots, 0, table.n_slots * sizeof(uint32_t))
+    while position <= table.n:
+        if put(table, position) == 0:
+            position += 1
+            continue
+        table.secret = (table.secret + 2) * MULTIPLIER  # odd, as a secret must be
+        memset(table.slots, 0, table.n_slots * sizeof(uint32_t))
+        position = 1
 
 
 cdef int grow_index(Table* table) noexcept nogil:
@@ -138,7 +160,7 @@ cdef int grow_index(Table* table) noexcept nogil:
     for i in range(size):
         SP_PREFETCH(record_at(table, position_in(table, taken[min(i + SLOTS_AHEAD, size - 1)])))
         if taken[i]:
-            put(table, position_in(table, taken[i]))
+            put(table, position_in(table, taken[i]))  # they have room: all of them stood in one group
     return 0
 
 
@@ -181,7 +203,8 @@ cdef inline Py_ssize_t place_for(Table* table, uint64_t h) noexcept nogil:
     table.n += 1
     memset(record_at(table, table.n), 0, table.record_size)
     (<uint64_t*> record_at(table, table.n))[0] = h
-    put(table, table.n)
+    if put(table, table.n) < 0:
+        index_records(table)
     return table.n
 
 
@@ -194,7 +217,7 @@ cdef int make_for(Table* table, Py_ssize_t n) noexcept nogil:
     """Make the table an empty one with room for n records; -1, and nothing done, if there is no memory."""
     cdef Table made
     memset(&made, 0, sizeof(Table))
-    made.record_size, made.position_mask = table.record_size, (1 << POSITION_BITS) - 1
+    made.record_size, made.position_mask, made.secret = table.record_size, (1 << POSITION_BITS) - 1, SECRET
     if sp_stretch(&made.slots, &made.slots_room, FEWEST_SLOTS, sizeof(uint32_t)) == 0:
         made.n_slots, made.slot_mask = FEWEST_SLOTS, FEWEST_SLOTS - 1
         memset(made.slots, 0, FEWEST_SLOTS * sizeof(uint32_t))
@@ -244,6 +267,6 @@ cdef int fill(Table* table, const int64_t[::1] keys) except -1:
     if make_for(table, keys.shape[0]) < 0:
         raise MemoryError
     for i in range(keys.shape[0]):
-        SP_PREFETCH(&table.slots[home(table, scatter(hash_key(keys[min(i + SLOTS_AHEAD, keys.shape[0] - 1)])))])
+        SP_PREFETCH(&table.slots[home(table, scatter(table, hash_key(keys[min(i + SLOTS_AHEAD, keys.shape[0] - 1)])))])
         place_for(table, hash_key(keys[i]))
     return 0

@@ -358,12 +358,9 @@ cdef class WeightDict:
 
     cdef void _undo_by_column(self) noexcept nogil:
         """Have the table as it was before the loop."""
-        cdef Py_ssize_t i
-        clear(&self._table)
         self._table.n = self._n_before
         memcpy(self._table.records, self._records_before, (self._n_before + 1) * self._table.record_size)
-        for i in range(1, self._n_before + 1):
-            put(&self._table, i)
+        index_records(&self._table)
         self._drop_by_column()
 
     cdef bint _stands_by_column(self, uint64_t h) noexcept nogil:
