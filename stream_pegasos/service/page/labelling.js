@@ -96,8 +96,10 @@ function showAsked(data, reading) {
   labels.forEach((label, i) => countLearned(label, data.counts[i]));
   offerLabels();
   // The message that someone is reading stays where it is, however the others are ordered by now, while it waits.
+  // One for which a label is being typed stays until it is given, lest that goes to another message.
   const at = place();
-  const kept = at < 0 || selected === reading ? null : asked[at];
+  const isTyping = document.activeElement === byId("new-label");
+  const kept = at < 0 || (selected === reading && !isTyping) ? null : asked[at];
   asked = data.messages.filter(({ number }) => number !== selected);
   const fresh = data.messages.find(({ number }) => number === selected) ?? kept;
   if (fresh) asked.splice(Math.min(at, asked.length), 0, fresh);
