@@ -20,8 +20,9 @@ from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClas
 PACKAGE = Path(__file__).parents[1] / "stream_pegasos"
 ENGINE = PACKAGE / "engine"
 ESTIMATORS = (AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier)
-SHARED_COLUMN = re.compile(r"\b(has_column_each|mask_rows|_n_before_two|names_opposite)\b|\.pair\b")
-DECIDES = {"labels.py", "decisions.py", "decision_policy.py"}  # where two classes that share a column may be met
+SHARED_COLUMN = re.compile(r"\b(has_column_each|mask_rows|_n_before_two|names_opposite)\b|(?<!labels)\.pair\b")
+# Where two classes that share a column may be met: predictions have one score for both.
+DECIDES = {"labels.py", "predictions.py", "decisions.py", "decision_policy.py"}
 FIRST, SECOND, THIRD = ({"cheap": 1.0}, "spam"), ({"lunch": 1.0}, "ham"), ({"meeting": 1.0}, "work")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stream_pegasos.blocks.predicted import Labelled, PredictedBlock, has_weight
 from stream_pegasos.common.batch_then_single import batch_then_single
 from stream_pegasos.features.message import grouped, message_size
-from stream_pegasos.learners.capabilities import CLASSES, LABELS, model_kind
+from stream_pegasos.learners.capabilities import CLASSES, model_kind
 from stream_pegasos.learners.label_policy import check_label
 from stream_pegasos.learners.labels import PositiveLabelError
 from stream_pegasos.learners.predictions import PartlyLearnedError
@@ -35,7 +34,6 @@ __all__ = [
     "goes_in_turn",
     "learn_one",
     "n_teaching",
-    "n_together",
     "pass_over",
     "predict_block",
     "predict_labelled",
@@ -189,7 +187,7 @@ def predict_learn(
 
     remaining = chunk
     while remaining:
-        n = n_together(model, [example[1] for example in remaining])
+        n = model.labels.count_alike([example[1] for example in remaining])
         batch, remaining = remaining[: n or 1], remaining[n or 1 :]
         try:
             for _, outcome in batch_then_single(batch, together if n else alone, REFUSALS, alone if n else None):
@@ -210,37 +208,6 @@ def predict_learn(
 def goes_in_turn(model: AnyModel) -> TypeIs[RiverModel]:
     """Whether a model always takes one example after the other, like River's models."""
     return hasattr(model, "predict_or_learn_many")
-
-
-def n_together(model: AnyModel, labels: list[Any]) -> int:
-    """The number of first examples that can be predicted and learned together, given their labels; 0 if the first one
-    must be alone. `None` is the label of a question, which is only predicted.
-
-    While a single class is known, its probability depends on the number of examples, and a shared margin says nothing.
-    From the third class on, there is no single score for two classes.
-    """
-    begins = None in model.pair or (model_kind(model.capabilities) != LABELS and len(model.classes) < 2)
-    if not begins and (not model.pair or len(labels) == 1):
-        return len(labels)
-    known_labels = {*map(_typed, [*model.classes, None])}
-    with suppress(TypeError):  # from lists, which are no labels
-        if known_labels.issuperset(zip(map(type, labels), labels, strict=True)):
-            return len(labels)
-    n = sum(1 for _ in itertools.takewhile(lambda label: _typed(label) in known_labels, labels))
-    return n if begins else n or len(labels)
-
-
-def _typed(y: object) -> tuple[type, Any] | None:
-    """A label with its type, which distinguishes 1 from True, also for NumPy scalars and whole floats; `None` if it is
-    no label.
-    """
-    if y is None:
-        return type(None), None
-    try:
-        label = check_label(y)
-    except REFUSALS:
-        return None
-    return type(label), label
 
 
 def pass_over(error: ExampleError, on_refused: OnRefused | None) -> None:

@@ -20,7 +20,7 @@ from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.label_policy import Label, check_label, label_list
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.model import Model
-from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions, settled
+from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["RiverModel"]
@@ -53,7 +53,7 @@ class RiverModel:
         if not isinstance(model, base.Classifier):  # true for a pipeline whose last step is a classifier
             raise TypeError(must_be("a model", "a classifier of this package or of River's", type_name(model)))
         self._model: Any = model
-        self.lock, self._labels = Lock(), Labels()
+        self.lock, self.labels = Lock(), Labels()
         last = last_step(model)
         self._is_active = isinstance(last, ActiveLearningClassifier)
         self._decides_itself = type(last).predict_one is not base.Classifier.predict_one and not self._is_active
@@ -61,17 +61,13 @@ class RiverModel:
 
     @property
     def classes(self) -> tuple[Label, ...]:
-        return self._labels.classes
-
-    @property
-    def pair(self) -> tuple[Label | None, ...]:
-        return self._labels.pair
+        return self.labels.classes
 
     def check_labels(self, y: Iterable[Any]) -> None:
-        self._labels.add_labels(label_list(y))
+        self.labels.add_labels(label_list(y))
 
     def learn_one(self, x: object, y: object, w: float = 1.0) -> None:
-        labels = self._labels.add_labels([y])
+        labels = self.labels.add_labels([y])
         check_number("w", w, 0.0, LARGEST_WEIGHT)
         if w == 0.0:
             return
@@ -80,7 +76,7 @@ class RiverModel:
             raise TypeError(f"w must be 1 or 0, got {w!r}: {name} takes no weights; leave them out of the stream")
         with user_code("the model"):
             self._model.learn_one(x, check_label(y), **({} if w == 1.0 else {"w": w}))
-        self._labels = labels
+        self.labels = labels
 
     def _takes_weights(self) -> bool:
         parameters = inspect.signature(last_step(self._model).learn_one).parameters
@@ -88,7 +84,7 @@ class RiverModel:
         return ("w" in parameters or has_others) and not self._is_active  # an active learner drops the weight
 
     def predictions(self, X: Sequence[Any], threads: int = 1) -> Predictions:
-        return self._settled([self._said(x) for x in X], self._labels)
+        return self._settled([self._said(x) for x in X], self.labels)
 
     def predict_learn_many(
         self, X: Sequence[Any], y: Sequence[Any], w: float | Sequence[float] = 1.0, threads: int = 1
@@ -98,11 +94,11 @@ class RiverModel:
         answers = list[RiverAnswer]()
         for x, label, weight in zip(X, y, weights, strict=True):
             with self._partly(answers):
-                answer, known_labels = self._said(x), self._labels
+                answer, known_labels = self._said(x), self.labels
                 if answer.is_asked:
                     self.learn_one(x, label, weight)
             answers.append(answer)
-        return self._settled(answers, known_labels if answers else self._labels)
+        return self._settled(answers, known_labels if answers else self.labels)
 
     def predict_or_learn_many(
         self, examples: Sequence[Any], numbers: Sequence[int], are_answers: Sequence[bool]
@@ -123,7 +119,7 @@ class RiverModel:
                 else:
                     self.learn_one(*example[:3])
             answers.append(answer)
-        return self._settled(answers, self._labels)
+        return self._settled(answers, self.labels)
 
     @contextlib.contextmanager
     def _partly(self, answers: Sequence[RiverAnswer]) -> Iterator[None]:
@@ -135,7 +131,7 @@ class RiverModel:
         except (ValueError, TypeError) as error:
             if not answers:
                 raise
-            raise PartlyLearnedError(len(answers), None, error, self._settled(answers, self._labels)) from error
+            raise PartlyLearnedError(len(answers), None, error, self._settled(answers, self.labels)) from error
 
     def _said(self, x: object) -> RiverAnswer:
         """The answer of the model. Its labels count as known from then on: it may have learned them before."""
@@ -143,8 +139,8 @@ class RiverModel:
             label, probabilities, is_asked = self._asked(x)
         label = None if label is None else check_label(label)
         probabilities = {check_label(of): p for of, p in probabilities.items() if of is not None}
-        if new := [of for of in (*probabilities, label) if of is not None and of not in self._labels.targets]:
-            self._labels = self._labels.add_labels(new)
+        if new := [of for of in (*probabilities, label) if of is not None and of not in self.labels.targets]:
+            self.labels = self.labels.add_labels(new)
         return RiverAnswer(label, probabilities, is_asked)
 
     def _asked(self, x: object) -> tuple[Any, dict[Any, float], bool]:
@@ -168,12 +164,7 @@ class RiverModel:
                 probabilities[row] = [answer.probabilities.get(label, 0.0) for label in labels_known.classes]
         labels = np.empty(len(answers), object)
         labels[:] = [answer.label for answer in answers]
-        return settled(
-            river_scores(labels_known, labels, probabilities),
-            labels,
-            (labels_known.classes, probabilities),
-            pair=labels_known.pair,
-        )
+        return labels_known.settle(river_margins(labels_known.classes, labels, probabilities), labels, probabilities)
 
 
 def last_step(model: object) -> Any:
@@ -181,18 +172,12 @@ def last_step(model: object) -> Any:
     return last_step([*model.steps.values()][-1]) if isinstance(model, Pipeline) else model
 
 
-def river_scores(known_labels: Labels, labels: NDArray[Any], probabilities: Floats) -> Floats:
-    """The margins of two classes, as log-odds; with more classes, the probabilities."""
-    if not known_labels.pair:
-        return probabilities
-    positive = known_labels.positive
-    if positive >= probabilities.shape[1]:
-        return np.zeros(len(labels))
-    p = probabilities[:, positive]
+def river_margins(classes: Sequence[Label], labels: NDArray[Any], probabilities: Floats) -> Floats:
+    """The margins of classes as log-odds; from 1 to −1 if the model gives labels alone."""
     with np.errstate(divide="ignore"):
-        log_odds = np.log(p / (1.0 - p))
-    label_margins = np.where(labels == known_labels.pair[1], 1.0, -1.0)
-    return np.clip(np.where(np.isnan(p), label_margins, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
+        log_odds = np.log(probabilities / (1.0 - probabilities))
+    label_margins = np.where(labels[:, np.newaxis] == np.array(classes, object), 1.0, -1.0)
+    return np.clip(np.where(np.isnan(probabilities), label_margins, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
 
 AnyModel = Model | RiverModel

@@ -173,7 +173,7 @@ def _columns(learner: "Model") -> "Iterator[tuple[Any, dict[Any, float], Any]]":
         for about in weights:
             yield about, weights[about], intercept[about]
     elif learner.classes:
-        yield learner.pair or (learner.classes[0], learner.classes[-1]), weights, intercept
+        yield learner.labels.poles, weights, intercept
 
 
 def _block(heading: str, rows: list[tuple[float, str]]) -> list[str]:

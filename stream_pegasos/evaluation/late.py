@@ -17,7 +17,6 @@ from stream_pegasos.blocks.blockwise import (
     get_weight,
     goes_in_turn,
     learn_one,
-    n_together,
     pass_over,
     predict_one,
     refused,
@@ -163,7 +162,7 @@ class LateLearner:
         if not isinstance(self.model, Model) and not goes_in_turn(self.model):
             return 0
         labels = [example[1] if of else None for example, of in zip(events.examples, events.are_answers, strict=True)]
-        return n_together(self.model, labels)
+        return self.model.labels.count_alike(labels)
 
     def _together(self, events: Events) -> None:
         model, answers, threads = self.model, events.answers, self._threads
@@ -228,5 +227,4 @@ class LateLearner:
 
 def known_labels(block: PredictedBlock) -> tuple[Any, ...]:
     """The properties that joined predictions must share; the known labels of the model come first."""
-    predictions = block.predictions
-    return block.classes, predictions.classes, predictions.pair, predictions.scores.shape[1:]
+    return block.classes, *block.predictions.layout

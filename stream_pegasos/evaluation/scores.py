@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -54,15 +54,6 @@ class Outcomes(PredictedExamples):
     classes: Pair = ()
     margins: Floats = field(default_factory=lambda: np.zeros(0))
     in_sets: Floats = field(default_factory=no_sets)
-
-    def turned(self, classes: Pair) -> Outcomes:
-        """The outcomes for a model with these classes. Margins change their sign if the two labels are exchanged."""
-        if classes == self.classes or len(classes) != len(self.classes):
-            return self
-        exchanged = any(
-            own is not None and own == other for own, other in zip(self.classes, classes[::-1], strict=True)
-        )
-        return replace(self, classes=classes, margins=-self.margins if exchanged else self.margins)
 
     @classmethod
     def of(cls, truths: list[Any], predicted: list[Any], labels: Sequence[Any], probabilities: Floats) -> Outcomes:
@@ -267,9 +258,9 @@ def block_outcomes(predicted_block: PredictedBlock, model: AnyModel) -> AnyOutco
     columns = [label if label in known_labels else None for label in predictions.classes]
     outcomes = Outcomes.of(y, predicted, columns, predictions.probabilities)
     outcomes.in_sets = in_sets(predictions, [(truth,) for truth in y])
-    if predictions.pair and model.pair and set(model.classes).issuperset(y):
-        outcomes.classes, outcomes.margins = predictions.pair, predictions.scores
-    return outcomes.turned(model.pair)
+    if set(model.classes).issuperset(y):
+        outcomes.classes, outcomes.margins = model.labels.positive_margins(predictions)
+    return outcomes
 
 
 def in_sets(predictions: Predictions, truths: Sequence[Sequence[Any]]) -> Floats:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from river import base
 
 from stream_pegasos.common.cached import cached_property
-from stream_pegasos.common.packing import pack_parameters, unpack_parameters
+from stream_pegasos.common.packing import get_parameters, pack_parameters, unpack_parameters
 from stream_pegasos.engine import Encoder, Rows
 from stream_pegasos.engine.pure.encoders import Inputs
 from stream_pegasos.features.frames import csr_arrays, list_of_examples, merge_duplicates
@@ -23,6 +23,7 @@ class Classifier(Model):
     """The base class of classifiers over feature dicts. A subclass has parameters, and composes a trainer of them."""
 
     _linear = True  # whether two values in one column count as their sum
+    inner_kind: ClassVar[type[Classifier] | None] = None  # of the classifier inside, whose parameters are used
 
     def make_trainer(self) -> Trainer:
         """A new trainer, by the parameters."""
@@ -52,7 +53,10 @@ class Classifier(Model):
             setattr(self, name, value)
 
     def take_parameters(self, parameters: dict[str, Any]) -> None:
-        self.__dict__.update(parameters)
+        if self.inner_kind is None:
+            vars(self).update(parameters)
+        else:  # a new one, as the caller has the one before
+            vars(self)["classifier"] = self.inner_kind(**{**get_parameters(self.inner), **parameters})
 
     # Encoding.
 
@@ -77,11 +81,7 @@ class Classifier(Model):
     @classmethod
     def from_state(cls, arrays: Arrays, names: list[Any], values: dict[str, Any]) -> Self:
         values, state = as_now(values, {**arrays, **values["learner"]}, issubclass(cls, base.MultiLabelClassifier))
-        model = cls._with_parameters(unpack_parameters(values["parameters"]))
+        parameters = unpack_parameters(values["parameters"])  # those of the inner classifier
+        model = cls(**parameters) if cls.inner_kind is None else cls(cls.inner_kind(**parameters))
         model.trainer.take_state(state, names, values)
         return model
-
-    @classmethod
-    def _with_parameters(cls, parameters: dict[str, Any]) -> Self:
-        """A new model with the parameters of a file, which are those of `inner`."""
-        return cls(**parameters)

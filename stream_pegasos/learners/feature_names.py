@@ -33,7 +33,7 @@ class HashedModel(Protocol):
 
     @property
     def classes(self) -> tuple[Label, ...]: ...
-    def get_weights(self, keys: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def get_weights(self, keys: NDArray[np.int64], label: Label | None = None) -> NDArray[np.float64]: ...
 
 
 class FeatureNames:
@@ -76,9 +76,9 @@ class FeatureNames:
             for column in columns[np.argsort(sizes, kind="stable")[:-most]].tolist():
                 del self._names[column]
 
-    def weights(self, model: HashedModel, place: int) -> list[tuple[str, float]]:
-        """The weight of each n-gram, for the class at a place in `classes`, or for all if they share one weight."""
-        parts = [part[:, min(place, part.shape[1] - 1)] for part in self._weights(model, self._columns())]
+    def weights(self, model: HashedModel, label: Label | None = None) -> list[tuple[str, float]]:
+        """The weight of each n-gram for a label; without one, the weight that all classes share, or of the first."""
+        parts = [part[:, 0] for part in self._weights(model, self._columns(), label)]
         weights = np.concatenate([*parts, np.zeros(0)]).tolist()
         return [(name, sign * weight) for (name, sign), weight in zip(self._names.values(), weights, strict=True)]
 
@@ -89,9 +89,11 @@ class FeatureNames:
     def _columns(self) -> NDArray[np.int64]:
         return np.fromiter(self._names, np.int64, len(self._names))
 
-    def _weights(self, model: HashedModel, columns: NDArray[np.int64]) -> Iterable[NDArray[np.float64]]:
+    def _weights(
+        self, model: HashedModel, columns: NDArray[np.int64], label: Label | None = None
+    ) -> Iterable[NDArray[np.float64]]:
         step = max(1, MOST_WEIGHTS_AT_A_TIME // max(1, len(model.classes)))
-        return (model.get_weights(columns[i : i + step]) for i in range(0, len(columns), step))
+        return (model.get_weights(columns[i : i + step], label) for i in range(0, len(columns), step))
 
     def get_state(self) -> dict[str, Any]:
         return {"n": self._n, "names": [[column, pack(name), sign] for column, (name, sign) in self._names.items()]}

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import compress, takewhile
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from stream_pegasos.engine.pure.driver import PLAIN, Margins
 from stream_pegasos.learners.explanations import Columns, first_against_second
 from stream_pegasos.learners.label_policy import Label, LabelPolicy, check_label, label_list, written_like
 from stream_pegasos.learners.label_typos import label_shape
-from stream_pegasos.learners.predictions import Predictions, RawScores, largest
+from stream_pegasos.learners.predictions import Predictions, RawScores, largest, settled
 from stream_pegasos.learners.probabilities import (
     Floats,
     NumberLearned,
@@ -148,12 +148,39 @@ class Labels:
     def check_label(self, label: object) -> None:
         check_label(label)
 
+    def count_alike(self, y: list[Any]) -> int:
+        """The number of first examples whose predictions depend neither on the number of examples nor on a new label
+        among them; 0 if even the first one's do. `None` is the label of an example that is only predicted.
+
+        While a single class is known, its probability depends on the number of examples, and a shared margin says
+        nothing. From the third class on, there is no single score for two classes.
+        """
+        begins = None in self.pair or not self.has_two
+        if not begins and (not self.pair or len(y) == 1):
+            return len(y)
+        known_labels = {*map(typed_label, [*self.classes, None])}
+        with suppress(TypeError):  # from lists, which are no labels
+            if known_labels.issuperset(zip(map(type, y), y, strict=True)):
+                return len(y)
+        n = sum(1 for _ in takewhile(lambda label: typed_label(label) in known_labels, y))
+        return n if begins else n or len(y)
+
+    @property
+    def poles(self) -> tuple[Label | None, ...]:
+        """The labels that the negative and the positive weights support, if all share one weight."""
+        return self.pair
+
     def add_targets(self, labels: Self, targets: Floats) -> Self:
         """These labels, with those of some targets among `labels`, which continued from them."""
         return self.add_labels([labels.label_from_target(target) for target in targets.tolist()])
 
-    def prepare(self, learner: Learner) -> None:
-        """Tell a learner what it must know of the labels before it learns their targets."""
+    def prepare(self, learner: Learner, before: Labels) -> None:
+        """Tell a learner what it must know of the labels before it learns their targets. `before` has those that have
+        come.
+        """
+        learner.n_known = min(len(before.known), 2)
+        if not before.known:
+            learner.names_opposite = len(before.add_labels(self.known[:1]).known) > 1
 
     def settled(self) -> Self:
         """The labels without what only the call that learned them needed."""
@@ -162,27 +189,6 @@ class Labels:
     @property
     def has_two(self) -> bool:
         return len(self.known) > 1
-
-    def mask_rows(self, raw: RawScores, labels: Labels, targets: Floats, weights: Floats | None) -> RawScores:
-        """The scores of examples with these targets among `labels`, which were learned one after the other, with −inf
-        for each of the first two classes before it came: the column that they share does not tell.
-        """
-        n_known = len(self.known)
-        if n_known > 1:
-            return raw
-        learned = targets if weights is None else np.where(weights > 0.0, targets, -1.0)
-        first, second = (int(np.append(learned >= number, True).argmax()) + 1 for number in (0.0, 1.0))
-        if not n_known and first <= len(targets):  # a truth value makes its opposite known
-            known_then = self.add_labels([labels.label_from_target(targets[first - 1])]).known
-            second = first if len(known_then) > 1 else second
-        raw.margins[: 0 if n_known else first, :1] = -np.inf
-        raw.margins[:second, 1:2] = -np.inf
-        return raw
-
-    def mask_unseen(self, raw: RawScores) -> RawScores:
-        """The scores, with −inf for each of the first two classes that has not come."""
-        raw.margins[:, len(self.known) : 2] = -np.inf
-        return raw
 
     def begin_alone(self, targets: Iterable[float], n_before: int) -> Self:
         """The labels, with a note of when a label other than the first truth value came among learned examples."""
@@ -321,6 +327,22 @@ class Labels:
         lead = (margins[1] - margins[0]) / 2.0 if len(margins) == 2 else -margins[0] if len(margins) else 0.0
         return float(lead) if self.positive else 0.0 - float(lead)
 
+    def positive_margins(self, predictions: Predictions) -> tuple[tuple[Label | None, ...], Floats]:
+        """The negative and the positive of two labels as they are now, and the margins of the positive one in earlier
+        predictions; none if there are more labels.
+        """
+        if not self.pair or not predictions.pair:
+            return (), np.zeros(0)
+        (negative, positive), margins = predictions.class_margins
+        is_exchanged = (negative, positive) != self.pair and (
+            (negative is not None and negative == self.pair[1]) or (positive is not None and positive == self.pair[0])
+        )
+        return self.pair, margins[:, 0 if is_exchanged else 1]
+
+    def settle(self, margins: Floats, labels: NDArray[Any], probabilities: Floats) -> Predictions:
+        """Predictions with these labels and probabilities, of another model."""
+        return settled(self.scores_many(margins), labels, (self.classes, probabilities), pair=self.pair)
+
     def make_predictions(self, raw: RawScores, n_learned: NumberLearned, limited: Mapping[Label, float]) -> Predictions:
         return Predictions(
             self.scores_many(raw.margins),
@@ -345,17 +367,25 @@ class Labels:
         """Whether each class, in the order of scores, is in the set of each example."""
         return members
 
-    def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
-        """The columns, of those that a learner has, whose sum explains the margin of a label or, without one, the
-        prediction; each with its factor.
+    def label_columns(self, label: Label, against: Label | None, n_columns: int) -> Columns:
+        """The columns, of those that a learner has, whose sum is the margin of a label, each with its factor; with
+        `against`, the margin over that of another one. Two classes have one margin for both.
         """
-        if label is not None and label not in self.classes:
-            raise ValueError(must_be("label", f"one of the classes {self.classes}", label))
-        number = min(self.positive, 1) if label is None else int(self.targets[label])
+        number = self._number("label", label)
         if self.pair and n_columns == 2:
             return [(number, 0.5), (1 - number, -0.5)]
-        if label is not None:
-            return [(number, 1.0)]
+        return [(number, 1.0), *([] if against is None else [(self._number("against", against), -1.0)])]
+
+    def _number(self, option: str, label: Label) -> int:
+        if label not in self.targets:
+            raise ValueError(must_be(option, f"one of the classes {self.classes}", label))
+        return int(self.targets[label])
+
+    def predicted_columns(self, n_columns: int, margins: Margins, predicted: Label | None) -> Columns:
+        """The columns, as for `label_columns`, whose sum explains a prediction."""
+        if self.pair and n_columns == 2:
+            number = min(self.positive, 1)
+            return [(number, 0.5), (1 - number, -0.5)]
         if self.pair and self.classes:  # the other class was forgotten
             return [(0, 1.0 if self.positive == 0 else -1.0)]
         return [] if predicted is None else first_against_second(margins, int(self.targets[predicted]))
@@ -501,6 +531,19 @@ def targets_of_few(labels: L, y: NDArray[Any], numbers: range) -> tuple[L, Float
     for first, target in zip(firsts, first_targets, strict=True):
         targets = np.where(holds[first], target, targets)
     return labels, targets
+
+
+def typed_label(y: object) -> tuple[type, Any] | None:
+    """A label with its type, which distinguishes 1 from True, also for NumPy scalars and whole floats; `None` if it is
+    no label.
+    """
+    if y is None:
+        return type(None), None
+    try:
+        label = check_label(y)
+    except (TypeError, ValueError):
+        return None
+    return type(label), label
 
 
 def distinct(y: Sequence[Any]) -> Iterable[Any]:

@@ -19,7 +19,7 @@ from stream_pegasos.common.locks import Lock as PureLock
 from stream_pegasos.common.packing import described, get_parameters
 from stream_pegasos.engine import Encoder, Lock, OneByOne
 from stream_pegasos.engine.pure.encoders import Inputs
-from stream_pegasos.features.frames import frame_like, is_frame, is_series, series_like
+from stream_pegasos.features.frames import frame_like, is_frame, is_series, n_rows, series_like
 from stream_pegasos.features.vectors import VectorSource, WordVectors
 from stream_pegasos.learners.capabilities import Capability
 from stream_pegasos.learners.class_weights import read_weights
@@ -27,6 +27,7 @@ from stream_pegasos.learners.decisions import none_if_empty
 from stream_pegasos.learners.f1_decisions import DecideFor, DecisionChange
 from stream_pegasos.learners.files import KINDS, Arrays, Snapshot, check_replaceable, read_model, write_model
 from stream_pegasos.learners.label_policy import Label, Prediction, check_label
+from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.learners.trainer import Examples, Trainer
@@ -413,14 +414,19 @@ class Model(OneByOne, base.Estimator):
     @property
     def classes(self) -> tuple[Label, ...]:
         """The known labels, in order of arrival; ordered classes in ascending order."""
-        return self.trainer.labels.classes
+        return self.labels.classes
+
+    @property
+    def labels(self) -> Labels:
+        """The labels as the model numbers them, for layers above."""
+        return self.trainer.labels
 
     @property
     def pair(self) -> tuple[Label | None, ...]:
         """The labels for a score below 0 and above 0, if an example has a single score; `None` for a label that has not
         come.
         """
-        return self.trainer.labels.pair
+        return self.labels.pair
 
     @property
     def n_learned(self) -> int:
@@ -451,13 +457,13 @@ class Model(OneByOne, base.Estimator):
         with self.lock:
             return self.trainer.labels.show_intercepts(self.trainer.learner.intercept)
 
-    def get_weights(self, keys: NDArray[np.int64]) -> Floats:
+    def get_weights(self, keys: NDArray[np.int64], label: Label | None = None) -> Floats:
         """The weights of features that are ints, 0 for unknown ones: a row for each feature, a column for each
-        class.
+        class, or for one label alone.
         """
         self._check_has("weights")
         with self.lock:
-            return self.trainer.weights_by_key(keys)
+            return self.trainer.weights_by_key(keys, label)
 
     def _check_has(self, name: str) -> None:
         if Capability.WEIGHTS not in self.capabilities:
@@ -499,7 +505,7 @@ class Model(OneByOne, base.Estimator):
         """Examples, labels and weights in the form that the trainer takes. This is the only place that reads them."""
         encoder, rows = self._encode_many(X, threads)
         labels = y if type(y) is list else self.trainer.labels.read_column(y)
-        n = len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows)
+        n = n_rows(rows)
         if len(labels) != n:
             check_lengths("labels", len(labels), n)
         return Examples(encoder, rows, labels, None if type(w) is float and w == 1.0 else read_weights(w, n))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from river import base
 
 from stream_pegasos.common.errors import must_be, type_name
-from stream_pegasos.common.packing import get_parameters, pack, unpack
+from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.engine import Learner
 from stream_pegasos.engine.pure import AdaptiveLearner
 from stream_pegasos.engine.pure.driver import Margins
@@ -104,7 +104,7 @@ class LabelSets(Labels):
     def add_targets(self, labels: Self, targets: Floats) -> Self:
         return self._add_sets([labels.sets[int(target)] for target in targets.tolist()])
 
-    def prepare(self, learner: Learner) -> None:
+    def prepare(self, learner: Learner, before: Labels) -> None:
         cast(AdaptiveLearner, learner).sets = self.numbers
 
     def settled(self) -> Self:
@@ -120,15 +120,7 @@ class LabelSets(Labels):
     def has_two(self) -> bool:
         return True  # the probability of a label does not need another label
 
-    def mask_rows(self, raw: RawScores, labels: Labels, targets: Floats, weights: Floats | None) -> RawScores:
-        return raw
-
-    def mask_unseen(self, raw: RawScores) -> RawScores:
-        return raw
-
-    def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
-        if label is not None:
-            return super().explained_columns(label, n_columns, margins, predicted)
+    def predicted_columns(self, n_columns: int, margins: Margins, predicted: Any) -> Columns:
         return [(int(np.argmax(margins)), 1.0)] if len(margins) else []
 
     def joined(self, other_labels: Sequence[Labels]) -> Self:
@@ -376,6 +368,7 @@ class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: igno
 
     capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS, Capability.MULTILABEL])
     _linear = False
+    inner_kind = AdaptiveClassifier
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
@@ -398,13 +391,6 @@ class MultiLabelClassifier(Classifier, base.MultiLabelClassifier):  # type: igno
             scales=True,
             label_options=LabelParameters(None, None, classifier.threshold, classifier.max_false_positive_rate),
         )
-
-    def take_parameters(self, parameters: dict[str, Any]) -> None:
-        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
-
-    @classmethod
-    def _with_parameters(cls, parameters: dict[str, Any]) -> Self:
-        return cls(AdaptiveClassifier(**parameters))
 
     def predict_many(self, X: object, threads: int = 1) -> Any:
         """The labels predicted for each example, as an array of tuples; if X is a data frame or a series, as a data

@@ -57,7 +57,7 @@ class OrderedLabels(Labels):
     def check_label(self, label: object) -> None:
         ORDERED_LABEL.check(label)
 
-    def prepare(self, learner: Learner) -> None:
+    def prepare(self, learner: Learner, before: Labels) -> None:
         cast(AdaptiveLearner, learner).order = self.order
 
     def label(self, margins: Any) -> Any:
@@ -107,10 +107,15 @@ class OrderedLabels(Labels):
     def show_sets(self, members: NDArray[np.bool_] | None, margins: Floats) -> NDArray[np.bool_] | None:
         return None if members is None else members[:, self.class_order(margins)]
 
-    def explained_columns(self, label: Label | None, n_columns: int, margins: Margins, predicted: Any) -> Columns:
-        if label is not None:
-            expected = "None, as of ordered classes only the place among them is explained"
-            raise ValueError(must_be("label", expected, label))
+    @property
+    def poles(self) -> tuple[Label | None, ...]:
+        return (self.classes[0], self.classes[-1]) if self.known else ()
+
+    def label_columns(self, label: Label, against: Label | None, n_columns: int) -> Columns:
+        expected = "None, as of ordered classes only the place among them is explained"
+        raise ValueError(must_be("label", expected, label))
+
+    def predicted_columns(self, n_columns: int, margins: Margins, predicted: Any) -> Columns:
         return [(0, 1.0)]
 
     def class_order(self, margins: Floats) -> NDArray[np.int64]:
@@ -218,6 +223,7 @@ class OrdinalClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
 
     capabilities = frozenset([Capability.WEIGHTS, Capability.EXPLAIN, Capability.MULTICLASS, Capability.ORDINAL])
     _linear = False
+    inner_kind = AdaptiveClassifier
 
     def __init__(self, classifier: AdaptiveClassifier | None = None) -> None:
         self.classifier = AdaptiveClassifier() if classifier is None else classifier
@@ -245,10 +251,3 @@ class OrdinalClassifier(Classifier, base.MiniBatchClassifier):  # type: ignore[m
             DriftWatch(classifier.drift_detector),
             scales=True,
         )
-
-    def take_parameters(self, parameters: dict[str, Any]) -> None:
-        self.classifier = AdaptiveClassifier(**{**get_parameters(self.classifier), **parameters})
-
-    @classmethod
-    def _with_parameters(cls, parameters: dict[str, Any]) -> Self:
-        return cls(AdaptiveClassifier(**parameters))

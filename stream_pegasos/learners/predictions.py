@@ -20,12 +20,11 @@ __all__ = [
     "WeightedTargets",
     "joined_predictions",
     "largest",
-    "raw_scores",
     "uncertainty",
 ]
 
 Members = NDArray[np.bool_] | None  # whether each label (a column) is in an example's set; `None` without sets
-ClassProbabilities = tuple[tuple[Label | None, ...], Floats]
+ClassNumbers = tuple[tuple[Label | None, ...], Floats]  # labels, and a column of numbers for each
 
 
 class Predictions:
@@ -60,7 +59,7 @@ class Predictions:
         self,
         scores: Floats,
         find_labels: Callable[[], NDArray[Any]],
-        find_probabilities: Callable[[], ClassProbabilities],
+        find_probabilities: Callable[[], ClassNumbers],
         limited: Mapping[Label, float] | None = None,
         pair: tuple[Label | None, ...] = (),
         members: Members = None,
@@ -99,7 +98,7 @@ class Predictions:
         return self._find_labels()
 
     @cached_property
-    def _said(self) -> ClassProbabilities:
+    def _said(self) -> ClassNumbers:
         return self._find_probabilities()
 
     @property
@@ -109,6 +108,20 @@ class Predictions:
     @property
     def probabilities(self) -> Floats:
         return self._said[1]
+
+    @property
+    def class_margins(self) -> ClassNumbers:
+        """The labels with a margin, and a column of margins for each. A single score is the margin of the positive
+        label; that of the negative one is its negative.
+        """
+        if self.pair:
+            return self.pair, np.stack([-self.scores, self.scores], axis=1)
+        return self.classes[: self.scores.shape[1]], self.scores
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """What predictions have in common that can be joined: the labels of their columns."""
+        return self.classes, self.pair, self.scores.shape[1:]
 
     @property
     def sets(self) -> list[list[Label]] | None:
@@ -139,7 +152,7 @@ class Predictions:
 def settled(
     scores: Floats,
     labels: NDArray[Any],
-    class_probabilities: ClassProbabilities,
+    class_probabilities: ClassNumbers,
     limited: Mapping[Label, float] | None = None,
     pair: tuple[Label | None, ...] = (),
     members: Members = None,
@@ -149,7 +162,7 @@ def settled(
 
 
 def joined_predictions(parts: Sequence[Predictions]) -> Predictions:
-    """The predictions of all parts, one after the other. All parts must know the same labels."""
+    """The predictions of all parts, one after the other. All parts must have the same layout."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -243,10 +256,6 @@ def joined_scores(parts: list[RawScores]) -> RawScores:
         joined(decided_parts, False) if decided_parts else None,
         joined(members, False) if members else None,
     )
-
-
-def raw_scores(parts: list[tuple[Floats, Floats]]) -> RawScores:
-    return RawScores(*parts[0]) if len(parts) == 1 else joined_scores([RawScores(*part) for part in parts])
 
 
 def joined(parts: list[NDArray[Any]], missing: float) -> NDArray[Any]:

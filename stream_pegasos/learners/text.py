@@ -267,7 +267,7 @@ class TextClassifier(ModelOfAnyKind):
         >>> model = TextClassifier()
         >>> model.keep_names()
         >>> model.learn_many(["cheap pills", "see you at lunch"] * 9, ["spam", "ham"] * 9)
-        >>> "pills" in dict(model.names.weights(model, 0))
+        >>> "pills" in dict(model.names.weights(model))
         True
         """
         if Capability.WEIGHTS not in self.capabilities:
@@ -281,7 +281,9 @@ class TextClassifier(ModelOfAnyKind):
             taught = examples.rows if teaching is None else itertools.compress(examples.rows, teaching)
             self.names.learned(self, itertools.islice(taught, n_learned))
 
-    def explain_one(self, x: object, label: Label | None = None, limit: int | None = None) -> dict[str, float]:
+    def explain_one(
+        self, x: object, label: Label | None = None, limit: int | None = None, against: Label | None = None
+    ) -> dict[str, float]:
         """Explain a prediction by the part of the margin that each word of the text adds, largest size first.
 
         With two classes, it explains the margin of the positive class. With more, it explains the difference between
@@ -299,21 +301,26 @@ class TextClassifier(ModelOfAnyKind):
             probable label.
         limit : int or None, default None
             The number of words, at least 1: the heaviest; `None` for all.
+        against : bool, int, str or None, default None
+            A class that `label` is compared with: the margin of `label` above its margin is explained. Two classes have
+            one margin.
 
         Raises
         ------
         TypeError
             If the margin of the classifier is no sum over features, for example with a kernel.
         ValueError
-            If the label is not in `classes`, if classes are ordered, which cannot be explained one by one, or if
-            `limit` is below 1.
+            If a label is not in `classes`, if `against` comes without `label`, if classes are ordered, which cannot be
+            explained one by one, or if `limit` is below 1.
         """
         if limit is not None:
             check_integer("limit", limit, 1, 1 << 53)
-        ngrams = self.explain_ngrams_one(x, label).items()
+        ngrams = self.explain_ngrams_one(x, label, against=against).items()
         return dict([*words(ngrams, self.features.texts(x)).items()][:limit])
 
-    def explain_ngrams_one(self, x: object, label: Label | None = None, limit: int | None = None) -> dict[str, float]:
+    def explain_ngrams_one(
+        self, x: object, label: Label | None = None, limit: int | None = None, against: Label | None = None
+    ) -> dict[str, float]:
         """The part of each n-gram in the margin that `explain_one` explains, largest size first.
 
         An n-gram with the name `"(intercept)"` is added to the intercept. An n-gram that begins or ends with a space is
@@ -330,14 +337,18 @@ class TextClassifier(ModelOfAnyKind):
             The number of columns, at least 1: the heaviest, and those that equal the last of these; `None` for all.
             With a limit, one n-gram stands for all in the same column, with the whole part. A small limit takes a
             fraction of the time.
+        against : bool, int, str or None, default None
+            As for `explain_one`.
         """
         if Capability.EXPLAIN not in self.capabilities:
             raise TypeError(must_be("classifier", "a linear one for explain_one", type_name(self.classifier)))
         if limit is not None:
             check_integer("limit", limit, 1, 1 << 53)
+        if label is None and against is not None:
+            raise ValueError(must_be("against", "None without a label", against))
         encoder, prepared = self.encode_one(x)
         with self.lock:
-            contributions, vector_score, intercept = self.trainer.contributions(encoder, prepared, label)
+            contributions, vector_score, intercept = self.trainer.contributions(encoder, prepared, label, against)
         explanation = {INTERCEPT: intercept}
         named = self._named if limit is None else functools.partial(self._heaviest, limit)
         for ngram, value in named(prepared, contributions):

@@ -45,7 +45,6 @@ from stream_pegasos.learners.predictions import (
     RawScores,
     WeightedTargets,
     joined_scores,
-    raw_scores,
 )
 from stream_pegasos.learners.probabilities import Floats, NumberLearned
 
@@ -102,6 +101,8 @@ class Trainer:
         Whether an example with a weight may go to the learner without the others of its call.
     by_margin : bool
         Whether the largest margin decides, and examples need no scaling.
+    is_plain : bool
+        Whether the policy has nothing to decide, and no set to find.
     """
 
     scaling: Scaling | None
@@ -127,12 +128,23 @@ class Trainer:
         self.label_options = label_options or LabelParameters(class_weight, labels.pos_label)
         self.has_warned_of_labels = False  # whether there was a warning that labels are unlike classes
         self.has_warned_of_options = not self._unmet_labels()  # or there is no reason to
+        self.prepare()
+
+    def __setstate__(self, parts: dict[str, Any]) -> None:
+        for name, part in parts.items():
+            setattr(self, name, part)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Tell the learner which classes have come, and choose shortcuts, after parts were replaced."""
+        self.labels.prepare(self.learner, self.labels)
         self.choose_paths()
 
     def choose_paths(self) -> None:
         """Choose the shortcuts that the parts allow."""
         learns_from_predictions = self.policy.learns or self.drift.detector is not None
         self.by_margin = self.policy.by_margin and self.scaling is None
+        self.is_plain = self.policy.is_plain
         self.weighs_labels = self.class_weights.is_given
         self.is_direct_with_weight = (
             self.class_weights.is_fixed and not learns_from_predictions and self.labels.takes_targets
@@ -167,21 +179,29 @@ class Trainer:
             for column, label in enumerate(self.labels.classes)
         }
 
-    def weights_by_key(self, keys: NDArray[np.int64]) -> Floats:
-        return self.labels.show_weights(self.learner.get_weights(keys)).reshape(len(keys), -1)
+    def weights_by_key(self, keys: NDArray[np.int64], label: Label | None = None) -> Floats:
+        numbers = self.learner.get_weights(keys)
+        if label is None:
+            return self.labels.show_weights(numbers).reshape(len(keys), -1)
+        columns = self.labels.label_columns(label, None, numbers.shape[1])
+        weights: Floats = np.sum([factor * numbers[:, [column]] for column, factor in columns], axis=0)
+        return weights
 
-    def contributions(self, encoder: Encoder, x: object, label: Label | None = None) -> Contributions:
-        margins = self.encode_margins(encoder, x)
-        columns = self.labels.explained_columns(
-            label, len(self.learner.intercept), margins, self.label_of(margins) if len(margins) else None
-        )
+    def contributions(
+        self, encoder: Encoder, x: object, label: Label | None = None, against: Label | None = None
+    ) -> Contributions:
+        margins, n_columns = self.encode_margins(encoder, x), len(self.learner.intercept)
+        if label is None:
+            predicted = self.label_of(margins) if len(margins) else None
+            columns = self.labels.predicted_columns(n_columns, margins, predicted)
+        else:
+            columns = self.labels.label_columns(label, against, n_columns)
         return explain(self.learner, encoder, self.scaled(x), columns, self.labels.has_intercepts)
 
     # Scores of an example.
 
     def encode_margins(self, encoder: Encoder, x: object) -> Margins:
-        margins, n_known = self.learner.margins(encoder, self.scaled(x)), len(self.labels.known)
-        return margins if n_known > 1 else margins[:n_known]
+        return self.learner.margins(encoder, self.scaled(x))
 
     def label_of(self, margins: Margins) -> Any:
         return self.policy.label(self.labels, margins, self.learner.calibrated)
@@ -195,8 +215,7 @@ class Trainer:
         if (scaler := self.scaler) is not None:
             encoder.check(rows)
             encoder, rows = in_any_column(encoder), scaler.scaled_rows(rows)
-        raw = RawScores(*self.learner.predict_learn_many(encoder, rows))
-        return self.policy.apply(self.labels, self.labels.mask_unseen(raw))
+        return self.policy.apply(self.labels, RawScores(*self.learner.predict_learn_many(encoder, rows)))
 
     def count_learned(self, examples: Examples, n_before: int, n: int) -> NumberLearned:
         """The number of examples learned before each of the first n, of which a call learned some, starting after
@@ -302,7 +321,7 @@ class Trainer:
             if not self.class_weights.is_fixed:
                 learned = [labels.label_from_target(target) for target in taught.tolist()]
                 self.class_weights.counts = self.class_weights.counts_with(learned)
-            self.labels.prepare(self.learner)
+            self.labels.prepare(self.learner, self.labels)
             self._begin_alone(taught, n_before)
             self.forget_least()
             raise
@@ -335,24 +354,22 @@ class Trainer:
         self, encoder: Encoder, rows: Inputs, labels: Labels, targets: Floats, weights: Weights
     ) -> RawScores:
         """Learn rows with the targets of these labels, which the model does not have yet."""
-        labels.prepare(self.learner)
+        labels.prepare(self.learner, self.labels)
         if self.drift.detector is not None:
             return self._learn_in_turn(encoder, rows, labels, targets, weights)
-        before, parts = self.labels, list[tuple[Floats, Floats]]()
+        parts = list[tuple[Floats, Floats]]()
         if not self.policy.learns:
             self._learn_blocks(encoder, rows, targets, weights, parts)
-            raw = RawScores(*parts[0]) if len(parts) == 1 else raw_scores(parts)
-            raw = before.mask_rows(raw, labels, targets, weights)
-            return raw if self.policy.is_plain else self.policy.apply(labels, raw)
+            raw = raw_scores(parts)
+            return raw if self.is_plain else self.policy.apply(labels, raw)
         snapshot, learned = self.policy.snapshot(), WeightedTargets.of(targets, weights)
         try:
             self._learn_blocks(encoder, rows, targets, weights, parts)
-            raw = before.mask_rows(raw_scores(parts), labels, targets, weights)
-            return self.policy.apply(labels, raw, learned)
+            return self.policy.apply(labels, raw_scores(parts), learned)
         except BaseException:  # an interruption: limits must match the engine's examples
             if parts:
                 self.policy.restore(snapshot)
-                raw = before.mask_rows(raw_scores(parts), labels, targets, weights)
+                raw = raw_scores(parts)
                 self.policy.apply(labels, raw, WeightedTargets(*(array[: len(raw.margins)] for array in learned)))
             raise
 
@@ -365,7 +382,7 @@ class Trainer:
         seen = self.labels
         for i, target in enumerate(targets.tolist()):
             row, place = some_rows(rows, i, i + 1), slice(i, i + 1)
-            raw = self.policy.apply(labels, seen.mask_unseen(RawScores(*self.learner.predict_learn_many(encoder, row))))
+            raw = self.policy.apply(labels, RawScores(*self.learner.predict_learn_many(encoder, row)))
             weight = None if weights is None else weights[place]
             teaches = weight is None or bool(weight[0])
             n_drifts, n_before, state = self.drift.n_drifts, self.learner.n_learned, None
@@ -453,7 +470,8 @@ class Trainer:
             tell_of_look_alikes(self.labels, before)
             if not self.has_warned_of_labels:
                 self.has_warned_of_labels = told_of_labels(self.labels, self.learner.n_learned)
-            self.policy.warn_of_labels(self.labels, before)
+            if not self.is_plain:
+                self.policy.warn_of_labels(self.labels, before)
 
     def _warn_of_options(self) -> None:
         if not self.has_warned_of_options and self.learner.n_learned >= LABELS_AWAITED:
@@ -496,7 +514,7 @@ class Trainer:
         self.class_weights.forget(label)
         self.direct = None  # lest an interruption leaves the learner of before there
         self.learner, self.labels, self.forgetting.recency = learner, self.labels.without(label), Recency()
-        self.choose_paths()
+        self.prepare()
         self.policy.forget(label, before)
         self.forget_least()  # because a waiting mini-batch has become a step
 
@@ -557,7 +575,7 @@ class Trainer:
         if self.scales:
             self._take_watched(values["watched"], recent, len(state["keys"]))
         self.policy.set_state(values, self.labels)
-        self.choose_paths()
+        self.prepare()
 
     def _take_watched(self, watched: Mapping[str, Any], recent: dict[str, Any], n_features: int) -> None:
         n_iterations = self.learner.n_iterations
@@ -570,6 +588,10 @@ class Trainer:
         scaler.set_state(watched["scaler"])
         self.set_scaler(scaler)
         self.drift.n_drifts = watched["n_drifts"]  # the detector starts again
+
+
+def raw_scores(parts: list[tuple[Floats, Floats]]) -> RawScores:
+    return RawScores(*parts[0]) if len(parts) == 1 else joined_scores([RawScores(*part) for part in parts])
 
 
 def plain_rows(encoder: Encoder, rows: Inputs) -> Any:

@@ -19,6 +19,7 @@ from stream_pegasos.engine.pure.adaptive_state import SHARE_OF_REST
 from stream_pegasos.features.message import Message, message_size
 from stream_pegasos.learners.adaptive import AdaptiveClassifier
 from stream_pegasos.learners.files import Snapshot
+from stream_pegasos.learners.label_policy import Label
 from stream_pegasos.learners.predictions import Predictions
 from stream_pegasos.learners.probabilities import Floats
 from stream_pegasos.runtime.checkpoints import Checkpoints
@@ -84,7 +85,7 @@ def surprises(block: PredictedBlock, labels: Sequence[Any], model: TextClassifie
     inner = model.classifier.inner
     limit = inner.margin if isinstance(inner, AdaptiveClassifier) else None
     if limit is not None and len(rows):
-        result[rows[margins_at(predictions, rows, at) > limit]] = 0.0
+        result[rows[margins_at(predictions, rows, [labels[row] for row in rows.tolist()]) > limit]] = 0.0
     return result.tolist()
 
 
@@ -93,21 +94,17 @@ def is_one(label: object) -> bool:
     return isinstance(label, (str, int))
 
 
-def margins_at(predictions: Predictions, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
-    """The margins of examples on the side of a class, to compare with the margin up to which they are learned."""
-    scores = predictions.scores[rows]
-    if scores.ndim == 1:
-        signs = [
-            1.0 if predictions.pair and predictions.classes[column] == predictions.pair[1] else -1.0
-            for column in columns.tolist()
-        ]
-        return np.asarray(scores * np.array(signs))
-    if len(predictions.classes) != scores.shape[1]:
-        return np.full(len(rows), -np.inf)
-    own, other_margins = scores[np.arange(len(rows)), columns], scores / -SHARE_OF_REST
-    other_margins[np.arange(len(rows)), columns] = np.inf
-    margins: Floats = np.minimum(own, other_margins.min(axis=1))
-    return margins
+def margins_at(predictions: Predictions, rows: NDArray[np.intp], labels: Sequence[Label]) -> Floats:
+    """The margins of examples on the side of their labels, to compare with the margin up to which they are learned;
+    −inf for a label without a margin.
+    """
+    classes, class_margins = predictions.class_margins
+    margins = np.pad(class_margins[rows], ((0, 0), (0, 1)), constant_values=-np.inf)
+    own = np.arange(len(rows)), np.array([classes.index(of) if of in classes else -1 for of in labels], np.intp)
+    other_margins = margins / -SHARE_OF_REST
+    other_margins[own] = np.inf
+    result: Floats = np.minimum(margins[own], other_margins.min(axis=1))
+    return result
 
 
 class DurableLearning:

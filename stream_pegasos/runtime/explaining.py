@@ -68,8 +68,4 @@ def _contributions(
         return [*model.explain_ngrams_one(x).items()]
     if named is None:
         return []
-    total = model.explain_ngrams_one(x, label=named)
-    if against is not None and not model.pair:  # a pair has one margin for both classes
-        less = model.explain_ngrams_one(x, label=against)
-        total = {word: total.get(word, 0.0) - less.get(word, 0.0) for word in {**total, **less}}
-    return sorted(((word, value) for word, value in total.items() if value), key=lambda item: (-abs(item[1]), item[0]))
+    return [*model.explain_ngrams_one(x, label=named, against=against).items()]

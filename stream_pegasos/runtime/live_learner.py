@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from stream_pegasos.blocks.blockwise import encode_ahead, get_weight, predict_block
 from stream_pegasos.blocks.predicted import Labelled
 from stream_pegasos.features.message import Message, make_message, message_size
 from stream_pegasos.learners.class_weights import plain_weight
 from stream_pegasos.learners.descriptions import Descriptions
-from stream_pegasos.learners.files import Snapshot
 from stream_pegasos.learners.label_policy import Label, LabelPolicy
 from stream_pegasos.runtime.active_learning import ActiveLearning
 from stream_pegasos.runtime.answers import shown_answer
@@ -117,9 +116,6 @@ class LiveLearner:
         """The field that holds a whole mail, if the model reads mails."""
         field: str | None = self.model.features.mail_field
         return field
-
-    def snapshot(self, file: IO[bytes] | None = None) -> Snapshot:
-        return self._learning.snapshot(file)
 
     def start(self) -> None:
         """Begin to learn, and to write checkpoints."""

@@ -322,16 +322,10 @@ class Monitor:
         """
         if not self._has_weights:
             raise LookupError("the model has no weights")
-        place, known_label = 1, None
-        if self.kind != ORDERED:
-            known_label = label_named(self.model.classes, label)
-            if known_label is None:
-                raise LookupError("the model does not know the label")
-            place = self.model.classes.index(known_label)
-        sign = (
-            -1.0 if known_label is not None and known_label in self.model.pair[:1] else 1.0
-        )  # a single score is that of the positive class
-        weights = [(name, sign * weight) for name, weight in self._names.weights(self.model, place)]
+        known_label = None if self.kind == ORDERED else label_named(self.model.classes, label)
+        if known_label is None and self.kind != ORDERED:
+            raise LookupError("the model does not know the label")
+        weights = self._names.weights(self.model, known_label)
         weights.sort(key=lambda pair: -pair[1])
         positive = [pair for pair in weights[:NEWEST] if pair[1] > 0.0]
         negative = [pair for pair in weights[: -NEWEST - 1 : -1] if pair[1] < 0.0]

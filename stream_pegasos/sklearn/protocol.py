@@ -307,20 +307,12 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         """The margins of each example. With two classes: the margin, above 0 for `classes_[1]`. With more: a column for
         each of `classes_`, −inf for a class without examples.
         """
-        predictions, columns, classes = self._predictions(X), self._columns(), self.model_.classes
+        predictions, columns = self._predictions(X), self._columns()
+        classes, class_margins = predictions.class_margins
+        if predictions.scores.ndim == 1 and len(columns) <= 2:
+            return class_margins[:, 1 if columns.get(classes[1]) == 1 or columns.get(classes[0]) == 0 else 0]
         margins = np.full((len(predictions), len(columns)), -np.inf)
-        if predictions.pair:
-            negative, positive = predictions.pair
-            if len(columns) <= 2:
-                return (
-                    predictions.scores
-                    if columns.get(positive) == 1 or columns.get(negative) == 0
-                    else -predictions.scores
-                )
-            classes, class_scores = predictions.pair, np.array([-predictions.scores, predictions.scores])
-        else:
-            class_scores = predictions.scores.T
-        for label, column in zip(classes, class_scores, strict=True):
+        for label, column in zip(classes, class_margins.T, strict=True):
             if label in columns:
                 margins[:, columns[label]] = column
         return margins[:, 1] - margins[:, 0] if len(columns) == 2 else margins

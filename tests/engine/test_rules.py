@@ -1,5 +1,6 @@
 """What is true of every rule, in both engines."""
 
+import itertools
 import math
 
 import numpy as np
@@ -33,6 +34,24 @@ def test_many_at_once_are_one_by_one(which, engine_in_test):
     for empty in (None, np.empty(0)):
         assert [len(out) for out in many.predict_learn_many(vocabulary, [], empty)] == [0, 0]
     assert same_state(one, many)
+
+
+@pytest.mark.parametrize("which", OF_TWO_CLASSES)
+@pytest.mark.parametrize("names_opposite", [False, True])
+def test_a_class_has_no_margin_before_it_comes(which, names_opposite, engine_in_test):
+    """Of two that share a column; the first one may bring the other with it, as a truth value does."""
+    random, vocabulary, X = np.random.default_rng(6), engine_in_test.Vocabulary(), random_stream(8, 2)
+    for begin, _ in itertools.product(range(3), range(10)):
+        learner, weights = LEARNERS[which](engine_in_test), random.integers(0, 2, 8) * 1.0
+        learner.n_known, learner.names_opposite = begin, names_opposite and not begin
+        y = random.integers(0, 2, 8) * 1.0
+        y[: 0 if begin else np.argmax(weights) + 1] = 0.0  # numbers are given in order of arrival
+        come = np.where(weights > 0.0, 2.0 if learner.names_opposite else y + 1.0, 0.0)
+        n_known = np.maximum.accumulate([float(begin), *come])
+        margins, _ = learner.predict_learn_many(vocabulary, X, y, weights)
+        assert np.array_equal(np.isfinite(margins), np.arange(2) < n_known[:-1, np.newaxis])
+        assert learner.n_known == n_known[-1] == len(learner.margins(vocabulary, X[0]))
+        assert np.isfinite(learner.predict_learn_many(vocabulary, X)[0]).sum() == 8 * n_known[-1]
 
 
 @for_each_learner

@@ -18,6 +18,7 @@ from stream_pegasos.evaluation.label_scores import LabelOutcomes, LabelScore
 from stream_pegasos.evaluation.metric_names import LabelScoreRow, ScoreRow
 from stream_pegasos.evaluation.prequential import prequential
 from stream_pegasos.evaluation.scores import Outcomes, block_outcomes, new_score
+from stream_pegasos.learners.multilabel import LabelSets
 from stream_pegasos.learners.predictions import settled
 from stream_pegasos.streams import synthetic
 
@@ -153,7 +154,7 @@ class LastLabels:
     capabilities = frozenset(["several labels"])
 
     def __init__(self):
-        self.classes, self.pair, self.last, self.lock = (), (), (), threading.RLock()
+        self.classes, self.labels, self.last, self.lock = (), LabelSets(), (), threading.RLock()
 
     def predictions(self, X, threads=1):
         labels = np.empty(len(X), object)

@@ -278,7 +278,7 @@ def test_scores_add_up(kind, exact):
     for score, some in ((whole, outcomes), (first, outcomes[:2]), (second, outcomes[2:])):
         for each in some:
             turned = kind == "two classes" and score is second
-            score.update(each.turned(each.classes[::-1]) if turned else each)
+            score.update(replace(each, classes=each.classes[::-1], margins=-each.margins) if turned else each)
     for score in (make(), first, make(), second):
         total.add(score)
     names = [name for name in whole.metrics() if kind != "two classes" or "f1" not in name]

@@ -62,7 +62,7 @@ def test_a_model_of_fields(classifier, tmp_path):
     model.save(tmp_path / "fields.safetensors")
     loaded = load(tmp_path / "fields.safetensors")
     assert loaded.predict_proba_one(MESSAGES[1]) == model.predict_proba_one(MESSAGES[1])
-    assert loaded.names.weights(loaded, 0) == model.names.weights(model, 0)
+    assert loaded.names.weights(loaded) == model.names.weights(model)
     assert loaded.features.fields == loaded.clone().features.fields == ("subject", "body")
     with pytest.raises(TypeError, match="a dict with the fields subject, body, got a str"):
         loaded.learn_one("free", "spam")

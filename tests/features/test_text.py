@@ -133,10 +133,10 @@ def test_letters_are_explained_as_those_of_their_words(tmp_path):
     assert sum(explanation.values()) == pytest.approx(model.decision_function_one("singing"))
     found, _ = phrases(explanation.items(), 9, {"": "singing"})
     assert {phrase.name for phrase in found} <= {"singing", "(intercept)", "7 to 14 characters", "1 to 2 words"}
-    names = dict(model.names.weights(model, 0))
+    names = dict(model.names.weights(model))
     assert names["  ing"] > 0.0
     loaded = through_a_file(model, tmp_path / "m")
-    assert dict(loaded.names.weights(loaded, 0)) == names
+    assert dict(loaded.names.weights(loaded)) == names
 
 
 def test_files_of_before_find_no_letters(tmp_path):

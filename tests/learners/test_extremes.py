@@ -52,7 +52,7 @@ def test_names_with_lone_surrogates(tmp_path):
     model.keep_names()
     model.learn_many(["cheap \ud800 pills", "see you"], ["spam", "ham"])
     model.save(tmp_path / "model")
-    assert dict(load(tmp_path / "model").names.weights(model, 0)) == dict(model.names.weights(model, 0))
+    assert dict(load(tmp_path / "model").names.weights(model)) == dict(model.names.weights(model))
 
 
 @pytest.mark.parametrize("constant", [None, 0.0, 1.0])

@@ -365,8 +365,8 @@ def test_words_that_parts_kept_are_those_of_the_merged_model():
             part.keep_names()
             part.learn_many(texts * 2, ["spam", "ham"] * 2)
         merged = merge(base, parts)
-        words = {word for part in parts for word, _ in part.names.weights(part, 0)}
-        assert {word for word, _ in merged.names.weights(merged, 0)} == words and {"pills", "prize"} <= words
+        words = {word for part in parts for word, _ in part.names.weights(part)}
+        assert {word for word, _ in merged.names.weights(merged)} == words and {"pills", "prize"} <= words
         if not keeps:
             base.keep_names()
 

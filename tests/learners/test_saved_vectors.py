@@ -153,7 +153,7 @@ def test_names_are_kept_and_explained_beside_vectors():
     model = TextClassifier(few(vectors=ROWS))
     model.keep_names()
     model.learn_many(TEXTS, LABELS)
-    assert {"cheap", "lunch"} <= dict(model.names.weights(model, 0)).keys()
+    assert {"cheap", "lunch"} <= dict(model.names.weights(model)).keys()
 
 
 def test_the_vectors_of_features_are_made_once():

@@ -86,12 +86,3 @@ def test_a_policy_decides_alone():
     assert learned.members.any() and careful.conformal.n == 2.0
     careful.restore(before)
     assert careful.conformal.n == 0.0
-
-
-def test_labels_mask_the_classes_that_had_not_come():
-    labels, targets = Labels(("a", "b")), np.array([0.0, 0.0, 1.0])
-    raw = RawScores(np.zeros((3, 2)), np.zeros((3, 3)))
-    masked = Labels().mask_rows(raw, labels, targets, None).margins
-    assert masked.tolist() == [[-np.inf, -np.inf], [0.0, -np.inf], [0.0, -np.inf]]
-    truths, raw = Labels((True, False)), RawScores(np.zeros((2, 2)), np.zeros((2, 3)))
-    assert Labels().mask_rows(raw, truths, np.array([0.0, 0.0]), None).margins.tolist() == [[-np.inf] * 2, [0.0, 0.0]]

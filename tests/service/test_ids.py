@@ -164,7 +164,7 @@ def test_learning_that_fails_on_the_way(kind, monkeypatch, caplog, tmp_path):
 
 @pytest.mark.parametrize("name", ["ids", "labels_of_ids"])
 def test_ids_that_are_none(name):
-    progress = LiveLearner(learned()).snapshot().progress
+    progress = LiveLearner(learned())._learning.snapshot().progress
     wrong = [progress | {name: ids} for ids in (3, None, "", "[", "{}", "[1.5]", "[true]", "[null]", "[[1]]")]
     for each in [*wrong, {key: value for key, value in progress.items() if key != name}]:
         with pytest.raises(ValueError, match="ids must be a list"):

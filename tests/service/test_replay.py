@@ -66,8 +66,8 @@ def state_of(service):
     return (
         bits(service.model),
         monitor,
-        service.snapshot().progress["ids"],
-        service.snapshot().progress["labels_of_ids"],
+        service._learning.snapshot().progress["ids"],
+        service._learning.snapshot().progress["labels_of_ids"],
     )
 
 
@@ -75,7 +75,7 @@ async def send_all(service, requests):
     async with asking(service) as client:
         for path, sent in requests:
             if path == "checkpoint":
-                snapshot = service.snapshot()
+                snapshot = service._learning.snapshot()
                 snapshot.write(service.checkpoints.path)
                 service._journal.written(snapshot.progress["journal"])
                 continue

@@ -41,6 +41,8 @@ cdef class Learner:
 
     cdef readonly dict parameters
     cdef readonly bint has_class_columns  # whether each class has a column; two may share one, whose mirror is class 0
+    cdef public Py_ssize_t n_known  # how many of two classes that share a column have come
+    cdef public bint names_opposite  # whether the first of these makes the other one known
     cdef Calibration _calibration
     cdef Guard _guard
     cdef CurrentExample _current_example
@@ -54,6 +56,7 @@ cdef class Learner:
             raise TypeError("a learner needs a rule")
         self._guard, self._current_example = Guard(), CurrentExample()
         self._calibration.slope = self._calibration.confidence_slope = 1.0
+        self.n_known = 2
 
     # What a rule says.
 
@@ -91,7 +94,7 @@ cdef class Learner:
 
     cdef Learner _as_view(self, Learner of):
         """Take over what all kinds of learners predict with."""
-        self._is_view, self.has_class_columns = True, of.has_class_columns
+        self._is_view, self.has_class_columns, self.n_known = True, of.has_class_columns, of.n_known
         self._calibration = of._calibration
         return self
 
@@ -159,7 +162,7 @@ cdef class Learner:
         cdef double[::1] out
         self._score_current(encoder, load_one(encoder, self._guard, self._current_example, x, self._counts_unknown))
         if not self.has_class_columns:
-            return [0.0 - self._margins[0], self._margins[0]]
+            return [0.0 - self._margins[0], self._margins[0]][: self.n_known]
         margins = np.empty(self._n_columns())
         out = margins
         for c in range(out.shape[0]):
@@ -193,7 +196,10 @@ cdef class Learner:
         if weight == 0.0:
             return 0
         if not self.has_class_columns and y != 2.0:
-            return self._learn(encoder, e, probability, 2.0 * y - 1.0, weight) if y == 0.0 or y == 1.0 else NO_CLASS
+            status = self._learn(encoder, e, probability, 2.0 * y - 1.0, weight) if y == 0.0 or y == 1.0 else NO_CLASS
+            if status >= 0 and self.n_known < 2:
+                self.n_known = 2 if self.names_opposite else max(self.n_known, <Py_ssize_t> y + 1)
+            return status
         if not self.has_class_columns:
             status = self._grow(e)
             if status == 0:
@@ -302,12 +308,15 @@ cdef class Learner:
         """Write down what is found of the current example, −∞ for classes to come; where two share a column, also give the
         probability of class 1.
         """
-        cdef Py_ssize_t c, n = self._n_columns() if self.has_class_columns else 2
+        cdef Py_ssize_t c, n = self._n_columns() if self.has_class_columns else self.n_known
         self._note_calibration(calibrated)
         for c in range(n, n_classes):
             margins[c] = -INFINITY
         if not self.has_class_columns:
-            margins[0], margins[1] = 0.0 - self._margins[0], self._margins[0]
+            if n > 0:
+                margins[0] = 0.0 - self._margins[0]
+            if n > 1:
+                margins[1] = self._margins[0]
             return probability_of_margin(&self._calibration, self._margins[0])
         memcpy(margins, self._margins, n * sizeof(double))
         return 0.0

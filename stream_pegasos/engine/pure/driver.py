@@ -204,6 +204,8 @@ class Learner:
     declaration: Declaration
     max_features: int  # 0 for no limit
     has_class_columns = False  # whether each class has a column; a rule of one column takes y as −1 or 1
+    n_known = 2  # how many of two classes that share a column have come
+    names_opposite = False  # whether the first of these makes the other one known
 
     def __init_subclass__(cls, is_rule: bool = True) -> None:
         if is_rule:
@@ -306,7 +308,7 @@ class Learner:
         return (slope, *confidence) if self.has_class_columns else (max(slope / 2.0, SMALLEST_SLOPE), 0.0, 1.0)
 
     def margins(self, encoder: Encoder, x: object) -> Margins:
-        """The margins of an example, by class; an array if there are several columns."""
+        """The margins of an example, by class that has come; an array if each has a column."""
         with self._alone():
             scored = self._scored(encoder, encoder.row(x, self.counts_unknown))
             if self.counts_unknown:
@@ -318,7 +320,10 @@ class Learner:
         return int(np.argmax(margins)) if len(margins) and max(margins) > -math.inf else -1
 
     def _class_margins(self, scored: ScoredExample) -> list[float]:
-        return scored.margins if self.has_class_columns else [0.0 - scored.margins[0], scored.margins[0]]
+        if self.has_class_columns:
+            return scored.margins
+        (margin,) = scored.margins
+        return [0.0 - margin, margin][: self.n_known]
 
     def _expand_pair(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers of classes, given the numbers of columns in the last dimension."""
@@ -343,9 +348,9 @@ class Learner:
         weights: NDArray[np.float64] | None = None,
         found: list[Found] | None = None,
     ) -> Found:
-        """The margins of each example before it is learned, and `calibrated` at that time. The call ends early after an
-        example that exceeds `max_features` or crowds the encoder. `found` gets the results first, so that an
-        interruption does not lose them.
+        """The margins of each example before it is learned, −inf for classes to come, and `calibrated` then. The call
+        ends early after an example that exceeds `max_features` or crowds the encoder. `found` gets the results
+        first, so that an interruption does not lose them.
         """
         n_classes, n_done = self._n_classes_for(y), 0
         margins: list[list[float]] = []
@@ -395,10 +400,11 @@ class Learner:
             if y == 2.0:
                 self.grow()
                 scored = self._scored(encoder, row)
-            else:
-                y = 2.0 * y - 1.0
-        if not (weight and self._learn(encoder, scored, y, weight)):
+        target = y if self.has_class_columns else 2.0 * y - 1.0
+        if not (weight and self._learn(encoder, scored, target, weight)):
             encoder.forget_newest()
+        if weight and self.n_known < 2:
+            self.n_known = 2 if self.names_opposite else max(self.n_known, int(y) + 1)
 
     def _n_classes_for(self, y: NDArray[np.float64] | None) -> int:
         n_classes = self.n_columns if self.has_class_columns else 2
