@@ -123,7 +123,7 @@ def killed(path, *, model=None, **options):
 
 
 def checkpoint(service):
-    snapshot = service.snapshot()
+    snapshot = service._learning.snapshot()
     snapshot.write(service.checkpoints.path, keep=service.checkpoints.previous)
     service.checkpoints.on_written(snapshot.progress)
 
