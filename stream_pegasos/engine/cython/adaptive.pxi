@@ -66,7 +66,7 @@ cdef class AdaptiveLearner(Learner):
 
     def mistakes(self):
         wait_for(self._guard, self._guard)
-        return {} if self.has_class_columns else mistakes_state(&self._mistakes)
+        return {} if self.has_class_columns else read_places(mistakes_places(&self._mistakes))
 
     @property
     def order(self):
@@ -185,12 +185,36 @@ cdef class AdaptiveLearner(Learner):
             self._take_logs(&above, &below, 1)
             feature.log_ratio = sp_single(min(above, LARGEST_LOG_RATIO))
 
+    cdef dict _places(self):
+        """Where the numbers stand that are of no feature, by the names of their fields."""
+        cdef Problems* problems = &self._problems
+        cdef BinaryProblem* its = &problems.terms[0]
+        places = {
+            **number_places(&self._evidence.unit, (adaptive_state.EVIDENCE,)),
+            "n_iterations": view_of(&self.n_iterations, 1, records.COUNT).reshape(()),
+            **steadiness_places(&self._half_life), **calibration_places(&self._calibration, self.has_class_columns),
+            **block_places(problems, &self._dense),
+        }
+        if not self.has_class_columns:
+            intercept = (
+                view_of(&its.intercept, 1, records.DOUBLE), view_of(&self._evidence.prior, 1, records.DOUBLE),
+                view_of(&its.squares, 1, records.DOUBLE), view_of(&problems.class_counts[1], 1, records.DOUBLE),
+                view_of(&problems.class_counts[0], 1, records.DOUBLE),
+            )
+            places |= {field.name: place.reshape(()) for field, place in zip(adaptive_state.OF_INTERCEPT, intercept)}
+            return places | mistakes_places(&self._mistakes)
+        terms = view_of(problems.terms, problems.n, records.PROBLEM)
+        places |= {name: terms[name] for name in adaptive_state.PROBLEMS}
+        places["class_counts"] = view_of(problems.class_counts, problems.n_classes, records.DOUBLE)
+        places["n_examples"] = view_of(&problems.n_examples, 1, records.DOUBLE).reshape(())
+        if problems.reduction == ORDINAL:
+            places["order"] = view_of(problems.known_order, problems.n_classes, records.COUNT)
+        return places
+
     def get_state(self, bint lazy=False):
         wait_for(self._guard, self._guard)
-        state = self._state_by_class(lazy) if self.has_class_columns else {
-            **self._state_of_pair(), **block_state(&self._problems, &self._dense), "evidence": self._evidence.unit,
-            "n_iterations": self.n_iterations, **steadiness_of(&self._half_life),
-        }
+        features = self._features_by_class(lazy) if self.has_class_columns else self._features_of(records.PAIR)
+        state = {**features, **read_places(self._places())}
         return state if lazy else whole(state)
 
     def _taught_in_parts(self, Py_ssize_t n):
@@ -201,16 +225,7 @@ cdef class AdaptiveLearner(Learner):
             yield {"n_taught": n_taught, **dict(zip(("taught_columns", *adaptive_state.KNOWN), taught))}
             begin += max(n_features, 1)
 
-    cdef dict _state_of_pair(self):
-        cdef Problems* problems = &self._problems
-        cdef BinaryProblem* its = &problems.terms[0]
-        intercept = its.intercept, self._evidence.prior, its.squares, problems.class_counts[1], problems.class_counts[0]
-        return {
-            **self._state_of_features(records.PAIR), **slope_state(&self._calibration), **mistakes_state(&self._mistakes),
-            **{field.name: number for field, number in zip(adaptive_state.OF_INTERCEPT, intercept)},
-        }
-
-    cdef dict _state_of_features(self, dtype):
+    cdef dict _features_of(self, dtype):
         names = dict.fromkeys(records.names_in(dtype), records.SINGLE)
         return lazy_columns(self._table.n, {"keys": records.COUNT, **names}, partial(self._features_in_parts, dtype))
 
@@ -229,48 +244,34 @@ cdef class AdaptiveLearner(Learner):
         features["age"] = self._evidence.age
         return 0
 
-    cdef int _set_pair(self, state) except -1:
-        cdef Problems* problems = &self._problems
-        cdef BinaryProblem* its = &problems.terms[0]
-        self._set_features(records.PAIR, state)
-        its.intercept, self._evidence.prior, its.squares, problems.class_counts[1], problems.class_counts[0] = [
-            state[field.name] for field in adaptive_state.OF_INTERCEPT
-        ]
-        set_mistakes(&self._mistakes, state)
-        return 0
-
-    cdef dict _state_by_class(self, bint lazy):
-        cdef Problems* problems = &self._problems
+    cdef dict _features_by_class(self, bint lazy):
         cdef Py_ssize_t n = n_taught_of(&self._columns, self._features(), self._table.n, self._evidence.age) if lazy else 0
         taught = self._taught_in_parts
         singles = dict.fromkeys(adaptive_state.KNOWN, records.SINGLE)
-        state = {
-            **self._state_of_features(records.SEVERAL), **lazy_columns(self._table.n, {"n_taught": records.COUNT}, taught),
+        return {
+            **self._features_of(records.SEVERAL), **lazy_columns(self._table.n, {"n_taught": records.COUNT}, taught),
             **lazy_columns(n, {"taught_columns": records.COUNT, **singles}, taught),
-            **copied(view_of(problems.terms, problems.n, records.PROBLEM), adaptive_state.PROBLEMS),
-            "class_counts": view_of(problems.class_counts, problems.n_classes, records.DOUBLE).copy(),
-            "n_examples": problems.n_examples, "evidence": self._evidence.unit, "n_iterations": self.n_iterations,
-            **steadiness_of(&self._half_life), **slope_state(&self._calibration), **confidence_state(&self._calibration),
-            **block_state(problems, &self._dense),
         }
-        if problems.reduction == ORDINAL:
-            state["order"] = view_of(problems.known_order, problems.n_classes, records.COUNT).copy()
-        return state
 
     def set_state(self, state):
         cdef Problems* problems = &self._problems
         wait_for(self._guard, self._guard)
-        self._evidence.age, self._evidence.unit, self.n_iterations = 0, state["evidence"], state["n_iterations"]
-        set_calibration(&self._calibration, state)
-        set_steadiness(&self._half_life, state)
         made_with = self.parameters["reduction"]
         grown = made_with == "two" and self.has_columns_in(state)
         self._set_reduction(OF_RULE_OVR if grown else adaptive_state.REDUCTIONS.index(made_with))
-        if not self.has_class_columns:
-            self._set_pair(state)
-            set_block(problems, &self._dense, state)
-            return
-        self._set_features(records.SEVERAL, state)
+        self._evidence.age = 0
+        self._set_features(records.SEVERAL if self.has_class_columns else records.PAIR, state)
+        if self.has_class_columns:
+            self._set_taught(state)
+            problems.n_classes, problems.n = len(state["class_counts"]), len(state["intercepts"])
+            if self._make_room(problems.n_classes) < 0:
+                raise MemoryError
+        size_block(problems, &self._dense, state)
+        write_places(self._places(), state)
+        if problems.reduction == ORDINAL and problems.n_order < problems.n_classes:  # or it knows of classes to come
+            self._set_order(np.array(state["order"], np.int64))
+
+    cdef int _set_taught(self, state) except -1:
         n_taught, numbers = [np.ascontiguousarray(state[name]) for name in ("n_taught", "taught_columns")]
         weights, squares, counts = [
             np.ascontiguousarray(records.as_singles(state[name])) for name in adaptive_state.KNOWN
@@ -278,19 +279,7 @@ cdef class AdaptiveLearner(Learner):
         fill_taught(
             &self._columns, self._features(), n_taught, numbers, weights, squares, counts, len(state["class_counts"])
         )
-        problems.n_classes, problems.n = len(state["class_counts"]), len(state["intercepts"])
-        if self._make_room(problems.n_classes) < 0:
-            raise MemoryError
-        view_of(problems.class_counts, problems.n_classes, records.DOUBLE)[:] = state["class_counts"]
-        if problems.reduction == ORDINAL:
-            view_of(problems.known_order, problems.n_classes, records.COUNT)[:] = state["order"]
-        terms = view_of(problems.terms, problems.n, records.PROBLEM)
-        for name in adaptive_state.PROBLEMS:
-            terms[name] = state[name]
-        if problems.reduction == ORDINAL and problems.n_order < problems.n_classes:  # or it knows of classes to come
-            self._set_order(np.array(state["order"], np.int64))
-        problems.n_examples = state["n_examples"]
-        set_block(problems, &self._dense, state)
+        return 0
 
     cdef Learner _view(self):
         cdef AdaptiveLearner view = AdaptiveLearner.__new__(AdaptiveLearner)

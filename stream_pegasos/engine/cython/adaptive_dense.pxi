@@ -191,11 +191,13 @@ cdef void forget_vectors(sp_dense* dense, double share) noexcept nogil:
         dense.information[i] *= share
 
 
-cdef dict block_arrays(const Problems* problems, sp_dense* dense):
-    """The arrays of the block, where they stand."""
+cdef dict block_places(const Problems* problems, sp_dense* dense):
     cdef Py_ssize_t d = dense.d, n_pairs = d * (d + 1) // 2
+    if not d:
+        return {}
     weights = view_of(dense.weights, dense.n_rows * d, records.SINGLE)
-    found = {
+    places = {
+        **number_places(&dense.n, adaptive_state.OF_BLOCK),
         "vector_mean": view_of(dense.mean, d, records.DOUBLE),
         "vector_covariance": view_of(dense.covariance, n_pairs, records.SINGLE),
         "vector_weights": weights if shares_weights(problems) else weights.reshape(dense.n_rows, d),
@@ -203,24 +205,15 @@ cdef dict block_arrays(const Problems* problems, sp_dense* dense):
         "joint_information": view_of(dense.information, 3, records.DOUBLE),
     }
     if problems.reduction == MULTILABEL or problems.reduction == ORDINAL:
-        found["vector_counts"] = view_of(dense.counts, dense.n_classes, records.DOUBLE)
-    return found
+        places["vector_counts"] = view_of(dense.counts, dense.n_classes, records.DOUBLE)
+    return places
 
 
-cdef dict block_state(const Problems* problems, sp_dense* dense):
-    if not dense.d:
-        return {}
-    arrays = {name: array.astype(records.DOUBLE) for name, array in block_arrays(problems, dense).items()}
-    return {**arrays, "n_vectors": dense.n, "vector_evidence": dense.evidence}
-
-
-cdef int set_block(const Problems* problems, sp_dense* dense, state) except -1:
+cdef int size_block(const Problems* problems, sp_dense* dense, state) except -1:
+    """A block of the size that a state needs; none if it has none."""
     sp_free_dense(dense)
     if "vector_mean" not in state:
         return 0
     if sp_make_dense(dense, len(state["vector_mean"]), n_summed(problems), problems.n_classes, FIRST_JOINT_WEIGHTS) < 0:
         raise MemoryError
-    for name, array in block_arrays(problems, dense).items():
-        array[...] = state[name]
-    dense.n, dense.evidence = state["n_vectors"], state["vector_evidence"]
     return 0

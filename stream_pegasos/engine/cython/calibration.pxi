@@ -1,4 +1,4 @@
-cdef struct Calibration:  # see `Calibration` of the specification
+cdef struct Calibration:  # see `Calibration` of the specification; in the order of its fields
     double slope, squares
     double confidence_intercept, confidence_slope
     double confidence_intercept_squares, confidence_slope_squares
@@ -91,27 +91,5 @@ cdef inline void halve_slope(Calibration* calibration) noexcept nogil:
     calibration.confidence_intercept_squares = calibration.confidence_slope_squares = calibration.squares
 
 
-cdef dict slope_state(const Calibration* calibration):
-    return {field.name: number for field, number in zip(driver.CALIBRATION, (calibration.slope, calibration.squares))}
-
-
-cdef dict confidence_state(const Calibration* calibration):
-    numbers = (
-        calibration.confidence_intercept,
-        calibration.confidence_slope,
-        calibration.confidence_intercept_squares,
-        calibration.confidence_slope_squares,
-    )
-    return {field.name: number for field, number in zip(driver.CONFIDENCE, numbers)}
-
-
-cdef int set_calibration(Calibration* calibration, state) except -1:
-    calibration.slope, calibration.squares = [state[field.name] for field in driver.CALIBRATION]
-    if all([field.name in state for field in driver.CONFIDENCE]):
-        (
-            calibration.confidence_intercept,
-            calibration.confidence_slope,
-            calibration.confidence_intercept_squares,
-            calibration.confidence_slope_squares,
-        ) = [state[field.name] for field in driver.CONFIDENCE]
-    return 0
+cdef dict calibration_places(const Calibration* calibration, bint by_class):
+    return number_places(calibration, (*driver.CALIBRATION, *driver.CONFIDENCE) if by_class else driver.CALIBRATION)

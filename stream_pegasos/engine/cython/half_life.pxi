@@ -1,7 +1,7 @@
 cdef struct HalfLife:  # see half_life.py
     bint is_growing
     double growth  # of what an example counts, from one to the next
-    double n_steady, short_loss, long_loss, least_loss, variance
+    double n_steady, short_loss, long_loss, least_loss, variance  # in the order of the fields
 
 
 cdef inline double next_growth(const HalfLife* h) noexcept nogil:
@@ -28,13 +28,5 @@ cdef inline double note_loss(HalfLife* h, double loss) noexcept nogil:
     return share
 
 
-cdef dict steadiness_of(const HalfLife* h):
-    if not h.is_growing:
-        return {}
-    return dict(zip(half_life.OF_STEADY, (h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance)))
-
-
-cdef int set_steadiness(HalfLife* h, state) except -1:
-    if h.is_growing:
-        h.n_steady, h.short_loss, h.long_loss, h.least_loss, h.variance = [state[name] for name in half_life.OF_STEADY]
-    return 0
+cdef dict steadiness_places(const HalfLife* h):
+    return number_places(&h.n_steady, half_life.STEADY) if h.is_growing else {}

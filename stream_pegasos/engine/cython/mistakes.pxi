@@ -31,14 +31,6 @@ cdef inline void count_mistake(Mistakes* mistakes, double margin, bint sign, dou
             sizes[i] /= 2.0
 
 
-cdef dict mistakes_state(const Mistakes* newest):
-    sizes = [np.array([newest.sizes[sign][i] for i in range(N_MISTAKES)]) for sign in range(2)]
-    return dict(zip(mistakes.COUNTS, (newest.n[0], newest.n[1], *sizes)))
-
-
-cdef int set_mistakes(Mistakes* newest, state) except -1:
-    cdef Py_ssize_t i
-    newest.n[0], newest.n[1] = state[mistakes.COUNTS[0]], state[mistakes.COUNTS[1]]
-    for i in range(N_MISTAKES):
-        newest.sizes[0][i], newest.sizes[1][i] = state[mistakes.COUNTS[2]][i], state[mistakes.COUNTS[3]][i]
-    return 0
+cdef dict mistakes_places(const Mistakes* newest):
+    sizes = [view_of(newest.sizes[sign], N_MISTAKES, records.DOUBLE) for sign in range(2)]
+    return number_places(newest.n, mistakes.MISTAKES[:2]) | dict(zip(mistakes.COUNTS[2:], sizes))

@@ -121,18 +121,16 @@ cdef class PegasosLearner(Learner):
         check_status(self._step(NULL, 1.0))
 
     def get_state(self, bint lazy=False):
-        state = self.weights.get_state(lazy) | slope_state(&self._calibration)
-        if self.has_class_columns:
-            state |= confidence_state(&self._calibration)
+        state = self.weights.get_state(lazy) | read_places(calibration_places(&self._calibration, self.has_class_columns))
         state |= copied(view_of(self._steps, self.weights.n_columns, records.STEPS_OF_COLUMN), records.STEPS)
         buffered = view_of(self._buffered, self._buffer_size, records.BUFFERED)
         return state | {"buffer_keys": keys_of(buffered["hash"]), **copied(buffered, ("buffer_columns", "buffer_values"))}
 
     def set_state(self, state):
         self.weights.set_state(state)
-        set_calibration(&self._calibration, state)
         if self.parameters["reduction"] == "two":
             self._reduction, self.has_class_columns = (OVR, True) if self.has_columns_in(state) else (TWO, False)
+        write_places(calibration_places(&self._calibration, self.has_class_columns), state)
         if self._make_room(self.weights._width) < 0 or self._reserve_buffer(len(state["buffer_keys"])) < 0:
             raise MemoryError
         self._buffer_size = len(state["buffer_keys"])

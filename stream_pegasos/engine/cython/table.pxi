@@ -245,6 +245,27 @@ cdef view_of(const void* memory, Py_ssize_t n, dtype):
     return np.asarray(<char[: n * np.dtype(dtype).itemsize]> <char*> memory).view(dtype) if n else np.empty(0, dtype)
 
 
+# The numbers of a state but for those of features stand in structs. Getting and setting them is one loop, over their places
+# by the names of their fields.
+cdef dict number_places(const void* memory, fields):
+    """Where numbers of these fields stand, one behind the other."""
+    numbers = view_of(memory, len(fields), records.DOUBLE)
+    return {field.name: numbers[i : i + 1].reshape(()) for i, field in enumerate(fields)}
+
+
+cdef dict read_places(dict places):
+    kinds = {"i": records.COUNT, "f": records.DOUBLE}
+    return {
+        name: np.array(place, kinds[place.dtype.kind]) if place.ndim else place.item() for name, place in places.items()
+    }
+
+
+cdef int write_places(dict places, state) except -1:
+    for name, place in places.items():
+        place[...] = state[name]
+    return 0
+
+
 cdef dict copied(records, names):
     return {name: records[name].copy() for name in names}
 

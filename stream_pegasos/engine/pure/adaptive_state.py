@@ -205,13 +205,16 @@ OF_KEYS: tuple[tuple[str, Callable[[State], bool]], ...] = (
 )
 
 
+# Fields of the dense block as a whole.
+OF_BLOCK = (Field("n_vectors", ages=True, merges="joint"), Field("vector_evidence", 1.0, 2.0, merges="joint"))
+
+
 def dense_fields(reduction: str) -> tuple[Field, ...]:
     """The fields of the dense block. The covariance is the lower half of a matrix, row by row."""
     shares = reduction in OF_ONE_WEIGHT
     counts = (Field("vector_counts", shape=(COLUMNS,), ages=True, merges="joint"),) if has_counts(reduction) else ()
     return (
-        Field("n_vectors", ages=True, merges="joint"),
-        Field("vector_evidence", 1.0, 2.0, merges="joint"),
+        *OF_BLOCK,
         Field("vector_mean", 0.0, 1.0 + 1e-6, (DIMENSIONS,), signed=True, merges="joint"),
         Field("vector_covariance", 0.0, 1.0 + 1e-6, ("pairs",), signed=True, merges="joint"),
         Field(
