@@ -83,6 +83,12 @@ def texts(page, selector):
     )
 
 
+def attributes(page, selector, name):
+    """An attribute of some elements, read at once, as charts are drawn anew."""
+    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.getAttribute(arguments[1]))"
+    return page.execute_script(script, selector, name)
+
+
 def displayed_words(words):
     """N-grams as the page shows them: an ellipsis stands where the word that a part begins or ends goes on."""
     ellipses = {(True, False): ("", "…"), (False, True): ("…", "")}  # by a blank before it, and one behind

@@ -17,6 +17,7 @@ from pages import (
     assert_quiet,
     assert_same,
     assert_words,
+    attributes,
     canned,
     displayed_words,
     explanation,
@@ -156,9 +157,9 @@ def test_charts_are_read_with_the_keyboard(page, learned):
     slider.send_keys(Keys.TAB)
     assert texts(page, "#chart-1 .at") == [f"at message {n[-1]:,}"]
     for chart, name in (("chart-1", "accuracy"), ("chart-2", "macro_f1"), ("chart-3", "roc_auc")):
-        label = page.find_element("css selector", f"#{chart} svg[role=img]").get_attribute("aria-label")
+        (label,) = attributes(page, f"#{chart} svg[role=img]", "aria-label")
         assert score(curve[name][-1]) in label
-        points = page.find_element("css selector", f"#{chart} .line-whole").get_attribute("d")
+        (points,) = attributes(page, f"#{chart} .line-whole", "d")
         assert points.count("L") + points.count("M") == sum(value is not None for value in curve[name])
 
 

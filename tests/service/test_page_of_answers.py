@@ -14,6 +14,7 @@ from pages import (
     assert_fits,
     assert_no_markup_ran,
     assert_quiet,
+    attributes,
     canned,
     httpx,
     learn,
@@ -230,8 +231,7 @@ def test_tenths_of_few_messages_have_no_dot_and_areas_are_as_numbers(page, taugh
     with canned({"monitor": (200, {**view, "asks": False, "reliability": tenths})}) as url:
         open_page(page, url)
         wait(page, lambda: page.find_elements("css selector", "#calibration-plot circle"))
-        dots = page.find_elements("css selector", "#calibration-plot circle")
-        radii = [float(dot.get_attribute("r")) for dot in dots]
+        radii = [float(radius) for radius in attributes(page, "#calibration-plot circle", "r")]
         assert len(radii) == 5  # of 400, 30, 100, 1,600 and 900
         largest = max(radii)
         for n, radius in zip((400, 1_600, 900), (radii[0], *radii[3:]), strict=True):

@@ -3,7 +3,7 @@
 from functools import partial
 
 import pytest
-from pages import learn, open_page, served, text, wait
+from pages import attributes, learn, open_page, served, text, wait
 
 from stream_pegasos import AdaptiveClassifier, TextClassifier
 from stream_pegasos.runtime.live_learner import LiveLearner
@@ -30,8 +30,7 @@ def test_drift_is_marked_on_the_time_line(page):
 
 
 def drifts_are_marked(page, chart, drifts):
-    marks = page.find_elements("css selector", f"#{chart} line.drift")
     width = page.find_element("css selector", f"#{chart} .plot").size["width"]
     # The time line of 2,000 messages lies between the labels at the left and a margin.
     places = [44 + n / 2_000 * (width - 44 - 12) for n in drifts]
-    return [float(mark.get_attribute("x1")) for mark in marks] == pytest.approx(places, abs=1)
+    return [float(x) for x in attributes(page, f"#{chart} line.drift", "x1")] == pytest.approx(places, abs=1)
