@@ -1,5 +1,6 @@
 """What n-grams of one phrase add together."""
 
+import itertools
 import math
 
 import pytest
@@ -78,6 +79,23 @@ def test_whatever_is_read_is_explained_with_colons_in_it(features):
             total = math.fsum(model.explain_ngrams_one(asked, found["explained"]).values())
             assert sum(value for _, value in found["contributions"]) + found["others"] == pytest.approx(total)
             assert len(found["contributions"]) <= limit and (found["n_others"] == 0 or limit == 3)
+
+
+@pytest.mark.parametrize("labels", [("ham", "spam"), ("ham", "spam", "work")])
+def test_one_label_is_explained_against_another(labels):
+    """The parts add up to the difference of both margins; two labels have one margin."""
+    model, text = TextClassifier(), "cheap pills at lunch"
+    model.learn_many(["lunch at noon", "cheap pills now", "agenda of the meeting"] * 5, [*labels, labels[-1]][:3] * 5)
+    for label, against in itertools.permutations(labels, 2):
+        score = model.decision_function_one(text)
+        expected = score[label] - score[against] if len(labels) > 2 else score * (1 if label == "spam" else -1)
+        for explain in (model.explain_one, model.explain_ngrams_one):
+            assert math.fsum(explain(text, label, against=against).values()) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="against must be None without a label"):
+        model.explain_one(text, against="spam")
+    if len(labels) > 2:
+        with pytest.raises(ValueError, match="against must be one of the classes"):
+            model.explain_one(text, "ham", against="nobody")
 
 
 def test_an_ngram_that_has_a_colon_is_of_its_field():

@@ -1,5 +1,6 @@
 """Labelled examples that are corrected or forgotten: beside a model that is taught the same steps."""
 
+import copy
 from random import Random
 
 import numpy as np
@@ -9,9 +10,10 @@ from hypothesis import strategies as st
 from river import drift
 
 from stream_pegasos import AdaptiveClassifier, HashedBagOfWords, TextClassifier
+from stream_pegasos.blocks.blockwise import predict_block
 from stream_pegasos.features.message import make_message
 from stream_pegasos.runtime.checkpoints import Checkpoints
-from stream_pegasos.runtime.durable_learning import DurableLearning, noted
+from stream_pegasos.runtime.durable_learning import DurableLearning, noted, surprises
 from stream_pegasos.runtime.learned_ids import IdMemory
 from stream_pegasos.runtime.monitor import Monitor
 from stream_pegasos.streams import synthetic
@@ -82,6 +84,20 @@ def test_a_lesson_is_what_the_probability_lacked():
         learning.learn([(text, label)], [i])
         assert learning.ids.surprise(i) == (0.0 if is_certain else pytest.approx(lacking, rel=0.03, abs=1e-4)) or i < 2
     assert learning.ids.surprise("never seen") is None
+
+
+@pytest.mark.parametrize("n_labels", [2, 3])
+def test_a_lesson_is_0_where_a_model_would_learn_nothing(n_labels):
+    labels = {text: (label, "long")[len(text) > 60] if n_labels == 3 else label for text, label in STREAM}
+    model = TextClassifier()
+    model.learn_many([*labels][:500], [*labels.values()][:500])
+    kinds = set()
+    for text, label in [*labels.items()][500:560]:
+        (lesson,), taught = surprises(predict_block(model, [text], []), [label], model), copy.deepcopy(model)
+        taught.learn_one(text, label)
+        assert (lesson == 0.0) == (taught.weights == model.weights)
+        kinds.add(lesson == 0.0)
+    assert kinds == {False, True}
 
 
 def test_a_message_that_is_forgotten_is_new():
