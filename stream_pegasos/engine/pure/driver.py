@@ -271,7 +271,9 @@ class Learner:
         raise NotImplementedError
 
     def _learn(self, encoder: Encoder, scored: ScoredExample, y: float, weight: float) -> bool:
-        """Learn the example. Return whether its features are kept."""
+        """Learn the example. Return whether its features are kept. In Cython the driver keeps them, unless
+        `counts_unknown` is set: then the rule does, by `encoder._keep`.
+        """
         raise NotImplementedError
 
     def flush(self) -> None:
