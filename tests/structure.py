@@ -20,9 +20,10 @@ from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClas
 PACKAGE = Path(__file__).parents[1] / "stream_pegasos"
 ENGINE = PACKAGE / "engine"
 ESTIMATORS = (AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier)
-SHARED_COLUMN = re.compile(r"\b(has_column_each|mask_rows|_n_before_two|names_opposite)\b|(?<!labels)\.pair\b")
-# Where two classes that share a column may be met: predictions have one score for both.
-DECIDES = {"labels.py", "predictions.py", "decisions.py", "decision_policy.py"}
+# Questions whether two classes share a column, or one score, but for the public name of the pair.
+SHARED_COLUMN = re.compile(r"\bnames_opposite\b|\bscores\.ndim\b|\.pair\b")
+PUBLIC_NAME = "return self.labels.pair"
+DECIDES = {"labels.py", "predictions.py", "decisions.py", "decision_policy.py"}  # where they may be asked
 FIRST, SECOND, THIRD = ({"cheap": 1.0}, "spam"), ({"lunch": 1.0}, "ham"), ({"meeting": 1.0}, "work")
 
 
@@ -84,7 +85,7 @@ def shared_column_uses() -> list[str]:
         for path in sorted(PACKAGE.rglob("*.py"))
         if ENGINE not in path.parents and path.name not in DECIDES
         for line in code_lines(path)
-        if SHARED_COLUMN.search(line)
+        if SHARED_COLUMN.search(line) and line.strip() != PUBLIC_NAME
     ]
 
 

@@ -48,7 +48,7 @@ class PredictedBlock:
     def _has_columns(self) -> bool:
         """Whether each class has its own margin."""
         predictions = self.predictions
-        return predictions.scores.ndim == 2 and predictions.scores.shape[1] == len(predictions.classes)
+        return not predictions.has_one_score and predictions.scores.shape[1] == len(predictions.classes)
 
     @property
     def _were_known(self) -> NDArray[np.bool_]:
@@ -72,7 +72,7 @@ class PredictedBlock:
         or `most_probable`; by default with the most probable ones, unless two classes share one margin.
         """
         if probabilities is None:
-            probabilities = NOTHING if self.predictions.scores.ndim == 1 else self.most_probable(begin=begin)
+            probabilities = NOTHING if self.predictions.has_one_score else self.most_probable(begin=begin)
         predictions = self.predictions
         sets = NOTHING if predictions.sets is None else predictions.sets[begin:]
         rows = zip(ids, self.each()[begin:], probabilities, predictions.withheld[begin:], sets, strict=False)
@@ -115,7 +115,7 @@ class PredictedBlock:
         predictions = self.predictions
         probabilities = numbers_at(predictions.probabilities, places) if predictions.classes else [None] * len(labels)
         margins: list[Any] = [None] * len(labels)
-        if predictions.scores.ndim == 1:
+        if predictions.has_one_score:
             margins = predictions.scores.tolist()
         elif self._has_columns and predictions.classes:
             margins = leads(predictions.scores, places)

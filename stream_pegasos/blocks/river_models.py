@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from river import base
 from river.active.base import ActiveLearningClassifier
 from river.compose.pipeline import Pipeline
@@ -21,11 +20,8 @@ from stream_pegasos.learners.label_policy import Label, check_label, label_list
 from stream_pegasos.learners.labels import Labels
 from stream_pegasos.learners.model import Model
 from stream_pegasos.learners.predictions import PartlyLearnedError, Predictions
-from stream_pegasos.learners.probabilities import Floats
 
 __all__ = ["RiverModel"]
-
-MOST_LOG_ODDS = 34.0
 
 
 class RiverAnswer(NamedTuple):
@@ -164,20 +160,12 @@ class RiverModel:
                 probabilities[row] = [answer.probabilities.get(label, 0.0) for label in labels_known.classes]
         labels = np.empty(len(answers), object)
         labels[:] = [answer.label for answer in answers]
-        return labels_known.settle(river_margins(labels_known.classes, labels, probabilities), labels, probabilities)
+        return labels_known.foreign_predictions(labels, probabilities)
 
 
 def last_step(model: object) -> Any:
     """The last step of a pipeline, which may be a pipeline, too; any other model itself."""
     return last_step([*model.steps.values()][-1]) if isinstance(model, Pipeline) else model
-
-
-def river_margins(classes: Sequence[Label], labels: NDArray[Any], probabilities: Floats) -> Floats:
-    """The margins of classes as log-odds; from 1 to −1 if the model gives labels alone."""
-    with np.errstate(divide="ignore"):
-        log_odds = np.log(probabilities / (1.0 - probabilities))
-    label_margins = np.where(labels[:, np.newaxis] == np.array(classes, object), 1.0, -1.0)
-    return np.clip(np.where(np.isnan(probabilities), label_margins, log_odds), -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
 
 AnyModel = Model | RiverModel

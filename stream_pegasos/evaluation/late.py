@@ -126,7 +126,7 @@ class LateLearner:
         """Predict and learn. Yield the predictions of the learned messages, made when they were asked."""
         encode_ahead(self.model, [example[0] for example in events.examples], self._threads)
         while len(events := self._drop_refused(events)):
-            n = self._n_together(events)
+            n = self._count_alike(events)
             batch, events = events[: n or 1], events[n or 1 :]
             try:
                 for learned, error in batch_then_single(
@@ -157,7 +157,7 @@ class LateLearner:
             [*compress(events.are_answers, mask)],
         )
 
-    def _n_together(self, events: Events) -> int:
+    def _count_alike(self, events: Events) -> int:
         """The number of first events that go together; 0 if the first one must be alone."""
         if not isinstance(self.model, Model) and not goes_in_turn(self.model):
             return 0

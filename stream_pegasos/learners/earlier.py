@@ -173,5 +173,5 @@ def take_attributes(model: Composed, state: Mapping[str, Any]) -> dict[str, Any]
     for before, name in OF_POLICY.items():
         if before in state:
             setattr(trainer.policy, name, state[before])
-    trainer.prepare()
+    trainer.join_parts()
     return own | {"trainer": trainer}

@@ -20,7 +20,7 @@ from stream_pegasos.common.errors import must_be
 from stream_pegasos.common.packing import pack, unpack
 from stream_pegasos.common.state import State
 from stream_pegasos.engine import Learner, probabilities_many, probabilities_one, target_array
-from stream_pegasos.engine.pure.driver import PLAIN, Margins
+from stream_pegasos.engine.pure.driver import LARGEST_LOG_ODDS, PLAIN, Margins
 from stream_pegasos.learners.explanations import Columns, first_against_second
 from stream_pegasos.learners.label_policy import Label, LabelPolicy, check_label, label_list, written_like
 from stream_pegasos.learners.label_typos import label_shape
@@ -74,9 +74,9 @@ class Labels:
         self.targets = {label: float(number) for number, label in enumerate(self.known)}
         self.positive = LabelPolicy(self.known[:2], pos_label=self.pos_label).positive(self.targets)
         self.pair = self._find_pair()
-        # Two classes may share a column before one or both have come. River expects False of an untrained binary model.
+        # River expects False of an untrained binary model.
         nothing = False if self.most == 2 and self.pos_label is None and not self.known else None
-        self.choices = (*((self.known * 2)[: max(len(self.known), 2)] or (nothing, nothing)), nothing)
+        self.choices = (*self.known, nothing)
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -149,11 +149,11 @@ class Labels:
         check_label(label)
 
     def count_alike(self, y: list[Any]) -> int:
-        """The number of first examples whose predictions depend neither on the number of examples nor on a new label
-        among them; 0 if even the first one's do. `None` is the label of an example that is only predicted.
+        """The number of first examples that can be predicted and learned in one call; 0 if the first one must be alone.
+        `None` is the label of an example that is only predicted.
 
         While a single class is known, its probability depends on the number of examples, and a shared margin says
-        nothing. From the third class on, there is no single score for two classes.
+        nothing. With a third class the single score of two classes ends, so that only a first example may bring it.
         """
         begins = None in self.pair or not self.has_two
         if not begins and (not self.pair or len(y) == 1):
@@ -339,9 +339,19 @@ class Labels:
         )
         return self.pair, margins[:, 0 if is_exchanged else 1]
 
-    def settle(self, margins: Floats, labels: NDArray[Any], probabilities: Floats) -> Predictions:
-        """Predictions with these labels and probabilities, of another model."""
-        return settled(self.scores_many(margins), labels, (self.classes, probabilities), pair=self.pair)
+    def foreign_predictions(self, labels: NDArray[Any], probabilities: Floats) -> Predictions:
+        """The predictions of another model: its labels, and a column of probabilities for each class, NaN if it has
+        none. Two classes have one score: the log-odds of the positive one, or else 1 or −1 by the label.
+        """
+        scores = probabilities
+        if self.pair and self.positive >= len(self.known):
+            scores = np.zeros(len(labels))
+        elif self.pair:
+            p = probabilities[:, self.positive]
+            with np.errstate(divide="ignore"):
+                log_odds = np.log(p / (1.0 - p)).clip(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+            scores = np.where(np.isnan(p), np.where(labels == self.pair[1], 1.0, -1.0), log_odds)
+        return settled(scores, labels, (self.classes, probabilities), pair=self.pair)
 
     def make_predictions(self, raw: RawScores, n_learned: NumberLearned, limited: Mapping[Label, float]) -> Predictions:
         return Predictions(
@@ -371,15 +381,15 @@ class Labels:
         """The columns, of those that a learner has, whose sum is the margin of a label, each with its factor; with
         `against`, the margin over that of another one. Two classes have one margin for both.
         """
-        number = self._number("label", label)
+        for option, of in (("label", label), ("against", against)):
+            if of is not None and of not in self.known:
+                raise ValueError(must_be(option, f"one of the classes {self.classes}", of))
+        if against == label:
+            raise ValueError(must_be("against", "another label", against))
+        number = int(self.targets[label])
         if self.pair and n_columns == 2:
             return [(number, 0.5), (1 - number, -0.5)]
-        return [(number, 1.0), *([] if against is None else [(self._number("against", against), -1.0)])]
-
-    def _number(self, option: str, label: Label) -> int:
-        if label not in self.targets:
-            raise ValueError(must_be(option, f"one of the classes {self.classes}", label))
-        return int(self.targets[label])
+        return [(number, 1.0), *([] if against is None else [(int(self.targets[against]), -1.0)])]
 
     def predicted_columns(self, n_columns: int, margins: Margins, predicted: Label | None) -> Columns:
         """The columns, as for `label_columns`, whose sum explains a prediction."""

@@ -180,7 +180,7 @@ def take_parts(cores: Sequence[Trainer]) -> None:
     base.set_scaler(merge_scalers(known_scalers[0], known_scalers[1:]) if are_all_known else None)
     before, *after = [Counter(core.class_weights.counts) for core in cores]
     base.class_weights.counts = sum((of_part - before for of_part in after), before)
-    base.prepare()
+    base.join_parts()
 
 
 def warn_of_sorted_parts(declaration: Declaration, states: Sequence[State], half_life: float) -> None:

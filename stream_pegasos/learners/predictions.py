@@ -119,8 +119,13 @@ class Predictions:
         return self.classes[: self.scores.shape[1]], self.scores
 
     @property
+    def has_one_score(self) -> bool:
+        """Whether an example has a single score, for two classes."""
+        return self.scores.ndim == 1
+
+    @property
     def layout(self) -> tuple[Any, ...]:
-        """What predictions have in common that can be joined: the labels of their columns."""
+        """The labels and the width of the columns. Predictions can be joined if they share it."""
         return self.classes, self.pair, self.scores.shape[1:]
 
     @property

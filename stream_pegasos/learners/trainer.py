@@ -128,14 +128,14 @@ class Trainer:
         self.label_options = label_options or LabelParameters(class_weight, labels.pos_label)
         self.has_warned_of_labels = False  # whether there was a warning that labels are unlike classes
         self.has_warned_of_options = not self._unmet_labels()  # or there is no reason to
-        self.prepare()
+        self.join_parts()
 
     def __setstate__(self, parts: dict[str, Any]) -> None:
         for name, part in parts.items():
             setattr(self, name, part)
-        self.prepare()
+        self.join_parts()
 
-    def prepare(self) -> None:
+    def join_parts(self) -> None:
         """Tell the learner which classes have come, and choose shortcuts, after parts were replaced."""
         self.labels.prepare(self.learner, self.labels)
         self.choose_paths()
@@ -514,7 +514,7 @@ class Trainer:
         self.class_weights.forget(label)
         self.direct = None  # lest an interruption leaves the learner of before there
         self.learner, self.labels, self.forgetting.recency = learner, self.labels.without(label), Recency()
-        self.prepare()
+        self.join_parts()
         self.policy.forget(label, before)
         self.forget_least()  # because a waiting mini-batch has become a step
 
@@ -575,7 +575,7 @@ class Trainer:
         if self.scales:
             self._take_watched(values["watched"], recent, len(state["keys"]))
         self.policy.set_state(values, self.labels)
-        self.prepare()
+        self.join_parts()
 
     def _take_watched(self, watched: Mapping[str, Any], recent: dict[str, Any], n_features: int) -> None:
         n_iterations = self.learner.n_iterations

@@ -68,4 +68,6 @@ def _contributions(
         return [*model.explain_ngrams_one(x).items()]
     if named is None:
         return []
+    if against not in model.classes:  # it has not come
+        against = None
     return [*model.explain_ngrams_one(x, label=named, against=against).items()]

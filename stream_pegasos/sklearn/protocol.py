@@ -309,7 +309,7 @@ class ClassifierFace(ClassifierMixin, BaseEstimator):
         """
         predictions, columns = self._predictions(X), self._columns()
         classes, class_margins = predictions.class_margins
-        if predictions.scores.ndim == 1 and len(columns) <= 2:
+        if predictions.has_one_score and len(columns) <= 2:
             return class_margins[:, 1 if columns.get(classes[1]) == 1 or columns.get(classes[0]) == 0 else 0]
         margins = np.full((len(predictions), len(columns)), -np.inf)
         for label, column in zip(classes, class_margins.T, strict=True):

@@ -50,7 +50,9 @@ def test_a_class_has_no_margin_before_it_comes(which, names_opposite, engine_in_
         n_known = np.maximum.accumulate([float(begin), *come])
         margins, _ = learner.predict_learn_many(vocabulary, X, y, weights)
         assert np.array_equal(np.isfinite(margins), np.arange(2) < n_known[:-1, np.newaxis])
-        assert learner.n_known == n_known[-1] == len(learner.margins(vocabulary, X[0]))
+        row = learner.margins(vocabulary, X[0])
+        assert learner.n_known == n_known[-1] == len(row)
+        assert learner.predict(vocabulary, X[0]) == (int(np.argmax(row)) if row else -1)
         assert np.isfinite(learner.predict_learn_many(vocabulary, X)[0]).sum() == 8 * n_known[-1]
 
 

@@ -93,9 +93,12 @@ def test_one_label_is_explained_against_another(labels):
             assert math.fsum(explain(text, label, against=against).values()) == pytest.approx(expected)
     with pytest.raises(ValueError, match="against must be None without a label"):
         model.explain_one(text, against="spam")
-    if len(labels) > 2:
-        with pytest.raises(ValueError, match="against must be one of the classes"):
-            model.explain_one(text, "ham", against="nobody")
+    with pytest.raises(ValueError, match="against must be one of the classes"):
+        model.explain_one(text, "ham", against="nobody")
+    with pytest.raises(ValueError, match="against must be another label"):
+        model.explain_one(text, "ham", against="ham")
+    with pytest.raises(ValueError, match="label must be one of the classes"):
+        model.explain_one(text, ["ham"])
 
 
 def test_an_ngram_that_has_a_colon_is_of_its_field():

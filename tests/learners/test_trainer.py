@@ -1,12 +1,24 @@
 """What a classifier is composed of, each part alone, and pickles from before it was."""
 
+import contextlib
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from stream_pegasos import AdaptiveClassifier, MultiLabelClassifier, OrdinalClassifier, PegasosClassifier
+from stream_pegasos import (
+    AdaptiveClassifier,
+    KernelPegasosClassifier,
+    MultiLabelClassifier,
+    OrdinalClassifier,
+    PegasosClassifier,
+    load,
+    merge,
+)
 from stream_pegasos.learners.adaptive import AdaptiveOptions
 from stream_pegasos.learners.decision_policy import ClassPolicy, DecisionPolicy
 from stream_pegasos.learners.labels import Labels
@@ -86,3 +98,51 @@ def test_a_policy_decides_alone():
     assert learned.members.any() and careful.conformal.n == 2.0
     careful.restore(before)
     assert careful.conformal.n == 0.0
+
+
+def taught(model, examples):
+    part = copy.deepcopy(model)
+    part.learn_many(*columns(examples))
+    return part
+
+
+def columns(examples):
+    return ([{"a": 1.0, name: 2.0} for name, _, _ in examples], [label for _, label, _ in examples])
+
+
+CALLS = {
+    "learn_one": lambda model, examples: [model.learn_one({"a": 1.0}, label, w) for _, label, w in examples],
+    "learn_many": lambda model, examples: model.learn_many(*columns(examples), [w for *_, w in examples]),
+    "predict_learn_many": lambda model, examples: model.predict_learn_many(*columns(examples)),
+    "a label too many": lambda model, examples: model.learn_many([{}, {}, {}], [examples[0][1], [], "c"]),
+    "forget_class": lambda model, examples: model.forget_class(examples[0][1]),
+    "set_decision": lambda model, examples: model.set_decision(pos_label=examples[0][1]),
+    "pickle": lambda model, examples: pickle.loads(pickle.dumps(model)),
+    "copy": lambda model, examples: copy.deepcopy(model),
+    "merge": lambda model, examples: merge(model, [taught(model, examples), taught(model, examples[::-1])]),
+}
+EXAMPLES = st.lists(
+    st.tuples(st.sampled_from("xyz"), st.sampled_from([True, False, 0, "b"]), st.sampled_from([0.0, 1.0])),
+    min_size=1,
+    max_size=3,
+)
+
+
+@pytest.mark.parametrize("kind", [AdaptiveClassifier, PegasosClassifier, KernelPegasosClassifier])
+@given(calls=st.lists(st.tuples(st.sampled_from([*CALLS]), EXAMPLES), max_size=6))
+@settings(deadline=None, max_examples=60)
+def test_a_learner_knows_which_classes_have_come(kind, calls, tmp_path_factory):
+    """Whatever a model went through, also what it refused; of two classes that share a column."""
+    model, path = kind(), tmp_path_factory.mktemp("model") / "model"
+    for name, examples in calls:
+        with contextlib.suppress(TypeError, ValueError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = CALLS[name](model, examples)
+            model = result if isinstance(result, kind) else model
+        model.save(path)
+        for each in (model, load(path)):
+            learner, known = each.trainer.learner, each.trainer.labels.known
+            assert learner.has_class_columns or learner.n_known == min(2, len(known))
+            margins = learner.predict_learn_many(each.trainer.vocabulary, [{"a": 1.0}])[0]
+            assert np.isfinite(margins[:, :2]).sum() == min(2, len(known))
+            assert each.predict_one({"a": 1.0}) in (*known, None, False)

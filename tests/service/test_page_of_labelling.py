@@ -168,6 +168,7 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
         first = current(page)
         focus(page)
         keys(page, "n")
+        keys(page, "ham", Keys.TAB)
         headers = {"Authorization": "Bearer secret"}
         messages = httpx.get(f"{url}asked", headers=headers).json()["messages"]
         (number,) = [message["number"] for message in messages if message["text"] == first]
@@ -176,7 +177,7 @@ def test_a_label_that_the_model_does_not_take_is_told(page):
             httpx.post(f"{url}teach", json=body, headers=headers).raise_for_status()
         wait(page, lambda: len(asked(page)) == 2)  # the page knows, and keeps the one for which a label is typed
         assert current(page) == first
-        keys(page, "ham", Keys.ENTER)
+        keys(page, Keys.ENTER)
         wait(page, lambda: text(page, "labelling-error").startswith(f"message {number} does not wait"))
         wait(page, lambda: len(asked(page)) == 1)  # and someone goes on with the next one
         keys(page, "n")

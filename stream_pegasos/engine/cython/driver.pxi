@@ -178,7 +178,7 @@ cdef class Learner:
         """The class with the largest margin, of the current example; -1 where there is none."""
         cdef Py_ssize_t c, best = -1
         if not self.has_class_columns:
-            return self._margins[0] > 0.0
+            return min(<Py_ssize_t> (self._margins[0] > 0.0), self.n_known - 1)
         for c in range(self._n_columns()):
             if self._margins[c] > (-INFINITY if best < 0 else self._margins[best]):
                 best = c

@@ -115,16 +115,26 @@ cdef inline void find_records(const Table* given, const Row* e, Py_ssize_t* posi
             positions[i] = find(&table, e.hashes[i])
 
 
+cdef bint has_other_room(const Table* table, Py_ssize_t bucket) noexcept nogil:
+    """Whether another bucket of its group has an empty slot."""
+    cdef Py_ssize_t k = SP_SLOTS
+    while k < min(table.n_slots, <Py_ssize_t> SLOTS_OF_GROUP):
+        if not is_full(table, bucket ^ k):
+            return True
+        k += SP_SLOTS
+    return False
+
+
 cdef inline int put(Table* table, Py_ssize_t position) noexcept nogil:
-    """Enter a record in the index: in the first empty slot, so that those of a bucket stand behind all that are taken. -1 if
-    its group has no other one.
+    """Enter a record in the index: in the first empty slot, so that those of a bucket stand behind all that are taken. -1,
+    and nothing done, if that is the last empty slot of its group.
     """
     cdef uint64_t scattered = scatter(table, hash_at(table, position))
     cdef Py_ssize_t p = home(table, scattered), k = 0, slot
     while is_full(table, p ^ k):
         k += SP_SLOTS
     slot = sp_lowest_bit(sp_slots_like(table.slots + (p ^ k), 0, 0))
-    if slot == SP_SLOTS - 1 and k == min(table.n_slots, <Py_ssize_t> SLOTS_OF_GROUP) - SP_SLOTS:
+    if slot == SP_SLOTS - 1 and not has_other_room(table, p ^ k):
         return -1
     table.slots[(p ^ k) + slot] = <uint32_t> scattered & ~table.position_mask | <uint32_t> position
     return 0
@@ -160,7 +170,7 @@ cdef int grow_index(Table* table) noexcept nogil:
     for i in range(size):
         SP_PREFETCH(record_at(table, position_in(table, taken[min(i + SLOTS_AHEAD, size - 1)])))
         if taken[i]:
-            put(table, position_in(table, taken[i]))  # they have room: all of them stood in one group
+            put(table, position_in(table, taken[i]))  # there is room: all of these stood in one group, which was not full
     return 0
 
 

@@ -405,7 +405,7 @@ class Learner:
         target = y if self.has_class_columns else 2.0 * y - 1.0
         if not (weight and self._learn(encoder, scored, target, weight)):
             encoder.forget_newest()
-        if weight and self.n_known < 2:
+        if weight and self.n_known < 2 and not self.has_class_columns:
             self.n_known = 2 if self.names_opposite else max(self.n_known, int(y) + 1)
 
     def _n_classes_for(self, y: NDArray[np.float64] | None) -> int:

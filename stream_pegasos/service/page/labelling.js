@@ -96,10 +96,10 @@ function showAsked(data, reading) {
   labels.forEach((label, i) => countLearned(label, data.counts[i]));
   offerLabels();
   // The message that someone is reading stays where it is, however the others are ordered by now, while it waits.
-  // One for which a label is being typed stays until it is given, lest that goes to another message.
+  // One with a label that is typed or chosen stays until it is given, lest that goes to another message.
   const at = place();
-  const isTyping = document.activeElement === byId("new-label");
-  const kept = at < 0 || (selected === reading && !isTyping) ? null : asked[at];
+  const hasLabel = byId("new-label").value.trim() || chosen.get(selected)?.size;
+  const kept = at < 0 || (selected === reading && !hasLabel) ? null : asked[at];
   asked = data.messages.filter(({ number }) => number !== selected);
   const fresh = data.messages.find(({ number }) => number === selected) ?? kept;
   if (fresh) asked.splice(Math.min(at, asked.length), 0, fresh);
@@ -244,7 +244,10 @@ byId("labelling").addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (target.closest(".question")) return;
   if (target.matches("input")) {
-    if (key === "Escape") byId("asked").focus();
+    if (key === "Escape") {
+      byId("new-label").value = "";
+      byId("asked").focus();
+    }
     return;
   }
   if (key === "Enter" && target.matches("button")) return; // which it presses
