@@ -161,7 +161,11 @@ def test_a_dry_run_changes_nothing(box):
     ]
     assert out[-1].startswith("would have looked at 4 new mails, moved 2, learned 2")
     assert (box.has(), box.has("Junk"), contents(box.folder)) == before
-    assert not any(b"$Junk" in path.read_bytes() for path in box.server.maildir("ann").glob("dovecot-keywords"))
+    with imapclient.IMAPClient("127.0.0.1", box.server.plain_port, ssl=False) as client:
+        client.login("ann", "secret-ann")
+        for folder in ("INBOX", "Junk"):
+            client.select_folder(folder)
+            assert not client.search(["KEYWORD", "$Junk"])
 
 
 def contents(folder):
