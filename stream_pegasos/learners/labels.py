@@ -334,8 +334,8 @@ class Labels:
         if not self.pair or not predictions.pair:
             return (), np.zeros(0)
         (negative, positive), margins = predictions.class_margins
-        is_exchanged = (negative, positive) != self.pair and (
-            (negative is not None and negative == self.pair[1]) or (positive is not None and positive == self.pair[0])
+        is_exchanged = (negative is not None and negative == self.pair[1]) or (
+            positive is not None and positive == self.pair[0]
         )
         return self.pair, margins[:, 0 if is_exchanged else 1]
 
@@ -388,14 +388,13 @@ class Labels:
             raise ValueError(must_be("against", "another label", against))
         number = int(self.targets[label])
         if self.pair and n_columns == 2:
-            return [(number, 0.5), (1 - number, -0.5)]
+            return pair_columns(number)
         return [(number, 1.0), *([] if against is None else [(int(self.targets[against]), -1.0)])]
 
     def predicted_columns(self, n_columns: int, margins: Margins, predicted: Label | None) -> Columns:
         """The columns, as for `label_columns`, whose sum explains a prediction."""
         if self.pair and n_columns == 2:
-            number = min(self.positive, 1)
-            return [(number, 0.5), (1 - number, -0.5)]
+            return pair_columns(min(self.positive, 1))
         if self.pair and self.classes:  # the other class was forgotten
             return [(0, 1.0 if self.positive == 0 else -1.0)]
         return [] if predicted is None else first_against_second(margins, int(self.targets[predicted]))
@@ -541,6 +540,11 @@ def targets_of_few(labels: L, y: NDArray[Any], numbers: range) -> tuple[L, Float
     for first, target in zip(firsts, first_targets, strict=True):
         targets = np.where(holds[first], target, targets)
     return labels, targets
+
+
+def pair_columns(number: int) -> Columns:
+    """The columns whose sum is the single margin of two classes, on the side of the one with this number."""
+    return [(number, 0.5), (1 - number, -0.5)]
 
 
 def typed_label(y: object) -> tuple[type, Any] | None:

@@ -99,8 +99,9 @@ def margins_at(predictions: Predictions, rows: NDArray[np.intp], labels: Sequenc
     −inf for a label without a margin.
     """
     classes, class_margins = predictions.class_margins
+    places = {label: place for place, label in enumerate(classes)}
     margins = np.pad(class_margins[rows], ((0, 0), (0, 1)), constant_values=-np.inf)
-    own = np.arange(len(rows)), np.array([classes.index(of) if of in classes else -1 for of in labels], np.intp)
+    own = np.arange(len(rows)), np.array([places.get(label, -1) for label in labels], np.intp)
     other_margins = margins / -SHARE_OF_REST
     other_margins[own] = np.inf
     result: Floats = np.minimum(margins[own], other_margins.min(axis=1))
